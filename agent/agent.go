@@ -52,6 +52,8 @@ type Sandbox struct {
 	// Memory and Processes are what all that a process starts may use together.
 	Memory    types.Memory `yaml:"memory" json:"memory,omitempty"`
 	Processes types.Tasks  `yaml:"processes" json:"processes,omitempty"`
+	// Hosts are the only ones of those that it would reach; nil = all of these.
+	Hosts []string `yaml:"hosts" json:"hosts,omitzero"`
 }
 
 // Bounds returns what it says of what a process may use.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/hosts"
+	"rnix/internal/permit"
 	"rnix/internal/sandbox"
 	"rnix/internal/yamlfile"
 )
@@ -15,8 +17,10 @@ type ServerSandbox struct {
 	// Level is auto, bwrap, landlock or off; empty = that of the process. Off, and landlock, which protects less than auto, are the user's only; auto
 	// is no less than that of the process.
 	Level sandbox.Level `json:"level,omitempty" yaml:"level"`
-	// Net is open or none; empty = open.
+	// Net is open, hosts or none; empty = open, or hosts where some are named.
 	Net sandbox.Net `json:"net,omitempty" yaml:"net"`
+	// Hosts are those that it reaches where Net is hosts.
+	Hosts []string `json:"hosts,omitempty" yaml:"hosts"`
 	// Read, Write and Hide are files or trees: absolute, below ~, or below the working directory, which is ".". Those of Read, and of Write all
 	// but the working directory, are the user's only.
 	Read  []string `json:"read,omitempty" yaml:"read"`
@@ -29,7 +33,7 @@ func (s ServerSandbox) IsZero() bool { return s.Equal(ServerSandbox{}) }
 
 // Equal reports whether both say the same.
 func (s ServerSandbox) Equal(o ServerSandbox) bool {
-	return s.Level == o.Level && s.Net == o.Net && slices.Equal(s.Read, o.Read) && slices.Equal(s.Write, o.Write) && slices.Equal(s.Hide, o.Hide)
+	return s.Level == o.Level && s.Net == o.Net && slices.Equal(s.Hosts, o.Hosts) && slices.Equal(s.Read, o.Read) && slices.Equal(s.Write, o.Write) && slices.Equal(s.Hide, o.Hide)
 }
 
 // WritesWork reports whether the working directory is to be written.
@@ -67,7 +71,15 @@ func (s mcpServer) checkSandbox(d *yamlfile.Doc, key, kind string) {
 		d.Problemf(key+".level", "%q is not known; write auto, bwrap, landlock or off", s.Sandbox.Level)
 	}
 	if (sandbox.Settings{Net: s.Sandbox.Net}).Check() != nil {
-		d.Problemf(key+".net", "%q is not known; write none or open", s.Sandbox.Net)
+		d.Problemf(key+".net", "%q is not known; write none, hosts or open", s.Sandbox.Net)
+	}
+	if len(s.Sandbox.Hosts) > 0 && s.Sandbox.Net != "" && s.Sandbox.Net != sandbox.NetHosts {
+		d.Problemf(key+".hosts", "are named, but the network is %s; set it to hosts, or remove them", s.Sandbox.Net)
+	}
+	for i, host := range s.Sandbox.Hosts {
+		if err := hosts.Check(hosts.Say("", host)); err != nil {
+			d.Problemf(key+".hosts["+itoa(i)+"]", "%s", permit.Reason(err))
+		}
 	}
 	for _, list := range []struct {
 		name  string

@@ -32,6 +32,7 @@ type ComposeUpRequest struct {
 	Parent       string            `json:"parent,omitempty"`
 	Sandbox      string            `json:"sandbox,omitempty"` // of the commands of all nodes, as in types.ProcSpec
 	Net          string            `json:"net,omitempty"`
+	Hosts        []string          `json:"hosts,omitempty"` // as in SpawnRequest
 	Bounds       types.Bounds      `json:"bounds,omitzero"` // of what each of its nodes starts
 	TrustProject bool              `json:"trust_project,omitempty"`
 }

@@ -73,6 +73,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	switch cc := c.(type) {
 	case *channelConn: // ours has made both ends
 		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), known: cc.channel})
+	case *innerConn:
+		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), known: cc.of, road: true})
 	case *roadConn:
 		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), known: cc, road: true})
 	}

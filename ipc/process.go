@@ -36,6 +36,10 @@ type SpawnRequest struct {
 	// asked: wait, for a person, or deny; empty = it waits.
 	Rules permit.Rules `json:"rules,omitzero"`
 	Asks  string       `json:"asks,omitempty"`
+	// Hosts are rules and presets of hosts that its commands may reach by the proxy, besides those of the files; its network is hosts then. Inside an agent they add nothing.
+	Hosts []string `json:"hosts,omitempty"`
+	// OnlyHosts are set by the daemon, of a node or a child of a supervisor: its commands reach no other of the hosts that they would; nil = all of these.
+	OnlyHosts []string `json:"-"`
 	// Worktree asks for a git work tree of its own to work in; null = it works in Cwd.
 	Worktree *WorktreeRequest `json:"worktree,omitempty"`
 }
@@ -60,7 +64,7 @@ type SpawnResponse struct {
 	MaxSteps int        `json:"max_steps"`         // 0 = no limit
 	Seq      uint64     `json:"seq"`               // event log position just before its first event
 	Sandbox  string     `json:"sandbox,omitempty"` // by what its commands are confined; off = not at all
-	Net      string     `json:"net,omitempty"`     // of its commands: none or open
+	Net      string     `json:"net,omitempty"`     // of its commands: none, hosts or open
 	Warnings []string   `json:"warnings,omitempty"`
 	// Worktree is the git work tree that was made for it; null = none was asked for.
 	Worktree *Worktree `json:"worktree,omitempty"`

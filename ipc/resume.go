@@ -30,6 +30,8 @@ type ResumeRequest struct {
 	// Sandbox says by what its commands are confined from now on, and Net which network they have; empty = as before.
 	Sandbox string `json:"sandbox,omitempty"`
 	Net     string `json:"net,omitempty"`
+	// Hosts are as in SpawnRequest, besides those that it had.
+	Hosts []string `json:"hosts,omitempty"`
 	// Bounds are what all that it starts may use together from now on; what is not said is as before.
 	Bounds types.Bounds `json:"bounds,omitzero"`
 	// Rules are as in SpawnRequest, besides what it has, and so is Asks; empty = as before.

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"rnix/internal/hosts"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
@@ -24,12 +25,23 @@ type SandboxResponse struct {
 	Write     []string       `json:"write,omitempty"`      // read and written
 	Hidden    []string       `json:"hidden,omitempty"`     //
 	Protected []string       `json:"protect,omitempty"`    // neither written nor made
-	Net       string         `json:"net"`                  // none or open
+	Net       string         `json:"net"`                  // none, hosts or open
+	Hosts     []hosts.Said   `json:"hosts,omitempty"`      // what may be reached where net is hosts, and who has said so
+	Traffic   []HostTraffic  `json:"traffic,omitempty"`    // of all that the process runs, in this run
 	Limits    sandbox.Limits `json:"limits,omitzero"`      // of each command; 0 = none
 	Bounds    []Bound        `json:"bounds,omitempty"`     // of all that the process has started together
 	Gaps      []string       `json:"gaps,omitempty"`       // what is not enforced, in sentences
 	Others    []string       `json:"unconfined,omitempty"` // what of a process this host does not confine, in words
 	Program   string         `json:"program,omitempty"`    // which its model is: claude, cursor or an agent CLI; asked about its commands
+}
+
+// HostTraffic is what went to a host by the proxy and came from it. Of the many hosts of one process the last ones are counted together.
+type HostTraffic struct {
+	Host     string `json:"host"` // host:port
+	Requests int64  `json:"requests"`
+	Refused  int64  `json:"refused,omitempty"`
+	Sent     int64  `json:"sent"` // bytes
+	Received int64  `json:"received"`
 }
 
 // Bound is a limit of what all OS processes of a process use together.

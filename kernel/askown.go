@@ -22,6 +22,7 @@ type Permission struct {
 	Decision permit.Decision
 	Input    json.RawMessage // of Ask: what a person wants it to be called with; nil = as it is
 	Why      error           // of Deny, for the model
+	Granted  bool            // of Allow: a rule is about it, and a person has allowed it before
 }
 
 // AskFor decides about a call that a process makes outside of its loop, as an agent CLI does with a tool of its own, and waits for the answer of a
@@ -52,7 +53,7 @@ func (k *asker) about(ctx context.Context, p *Process, id string, c permit.Call)
 	case permit.Ask:
 		return k.askFor(ctx, p, id, c, v)
 	}
-	return Permission{Decision: permit.Allow}, nil
+	return Permission{Decision: permit.Allow, Granted: v.Granted}, nil
 }
 
 // askFor asks a person about a call that is none of the loop's.

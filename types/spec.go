@@ -18,7 +18,7 @@ type ProcSpec struct {
 	AllowedDevices []string `json:"allow,omitzero"`
 	DeniedDevices  []string `json:"deny,omitempty"`
 	Labels         Labels   `json:"labels,omitempty"` // a fork inherits them, a child does not
-	// Sandbox says by what its commands are confined: off, auto, landlock or bwrap. Net is their network: none or open. Empty = as the
+	// Sandbox says by what its commands are confined: off, auto, landlock or bwrap. Net is their network: none, hosts or open. Empty = as the
 	// configuration and the agent say.
 	Sandbox string `json:"sandbox,omitempty"`
 	Net     string `json:"net,omitempty"`

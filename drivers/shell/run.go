@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,11 +83,11 @@ func (f *file) refused(caller vfs.Caller, child *proc.Child, command, dir string
 		dir = real // as the plan has it
 	}
 	reads := func(path string) bool { return unix.Access(path, unix.R_OK) == nil }
-	refused := plan.Refused(sandbox.Outcome{Command: command, Dir: dir, Code: exit.Code, Output: output.Text(), Reads: reads}, sandbox.Disk{})
+	refused := sandbox.Besides(plan.Refused(sandbox.Outcome{Command: command, Dir: dir, Code: exit.Code, Output: output.Text(), Reads: reads}, sandbox.Disk{}), exit.Refused)
 	if f.opts.Refused != nil && len(refused)+len(exit.Changed) > 0 {
 		f.opts.Refused(caller, refused, exit.Changed)
 	}
-	return refused
+	return slices.Concat(exit.Refused, refused) // the former was told when it happened
 }
 
 // mostTold is how many refusals an answer has in full.

@@ -95,7 +95,7 @@ the end, with all nodes.`,
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run when it has lived so long, such as 1h; time stopped or paused does not count")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the run to itself")
 	f.StringVar(&o.onInterrupt, "on-interrupt", interruptKill, "what Ctrl+C does to the nodes: kill or pause")
-	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds)
+	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds, &o.req.Hosts)
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")
 	_ = c.RegisterFlagCompletionFunc("on-interrupt", cobra.FixedCompletions([]string{interruptKill, interruptPause}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.MarkFlagFilename("file", "yaml", "yml")

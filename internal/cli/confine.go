@@ -7,19 +7,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/hosts"
 	"rnix/internal/sandbox"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 // confineFlags adds the flags that say how the commands of a process are confined.
-func confineFlags(c *cobra.Command, level, net *string, bounds *types.Bounds) {
+func confineFlags(c *cobra.Command, level, net *string, bounds *types.Bounds, allow *[]string) {
 	c.Flags().StringVar(level, "sandbox", "", "confine its commands by: auto (what works here), bwrap, landlock; or off (see: rnix sandbox)")
-	c.Flags().StringVar(net, "net", "", "the network of its commands: none or open (default as configured; at first none)")
+	c.Flags().StringVar(net, "net", "", "the network of its commands: none, hosts or open (default as configured; at first none)")
+	allowHostFlag(c, allow)
 	c.Flags().Var(boundFlag[*types.Memory]{&bounds.Memory, "SIZE"}, "memory", "memory of all its commands and servers together, e.g. 4GiB, or none (see: rnix sandbox explain)")
 	c.Flags().Var(boundFlag[*types.Tasks]{&bounds.Processes, "N"}, "processes", "OS processes and threads of these together, e.g. 512, or none (default as configured; at first 2048)")
 	_ = c.RegisterFlagCompletionFunc("sandbox", cobra.FixedCompletions([]string{"auto", "bwrap", "landlock", "off"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "open"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "hosts", "open"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// allowHostFlag adds the flag that names hosts.
+func allowHostFlag(c *cobra.Command, to *[]string) {
+	c.Flags().StringArrayVar(to, "allow-host", nil, "host that its commands may reach, e.g. npm or api.example.com:443 (repeatable)")
+	_ = c.RegisterFlagCompletionFunc("allow-host", cobra.FixedCompletions(hosts.PresetNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // boundFlag is a flag that takes a bound.

@@ -73,7 +73,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.Var(ruleList{&o.req.Rules.Allow}, "allow", "do not ask you about such calls any more, e.g. 'shell go test *'; may be repeated")
 	f.Var(ruleList{&o.req.Rules.Deny}, "deny", "deny such calls, e.g. 'shell git push *'; may be repeated")
 	askFlags(c, &o.req.Rules, &o.req.Asks)
-	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds)
+	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds, &o.req.Hosts)
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
 	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))

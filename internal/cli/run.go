@@ -114,7 +114,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.Var(deviceList{&o.req.AllowedDevices, false, &o.req.Rules.Allow}, "allow", "allow only these devices, e.g. /dev/fs; or do not ask about such calls, e.g. 'shell go test *'")
 	f.Var(deviceList{&o.req.DeniedDevices, true, &o.req.Rules.Deny}, "deny", "deny these devices, e.g. /dev/shell; or such calls, e.g. 'shell git push *'; may be repeated")
 	askFlags(c, &o.req.Rules, &o.asks)
-	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds)
+	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds, &o.req.Hosts)
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/config"
+	"rnix/internal/egress"
+	"rnix/internal/hosts"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 	"rnix/ipc"
@@ -35,19 +37,20 @@ so; explain shows what commands may do. See also: rnix help run (--sandbox, --ne
 
 // sandboxFlags are those of the policy.
 type sandboxFlags struct {
-	level, net                 string
-	read, write, hide, protect []string
+	level, net                        string
+	read, write, hide, protect, allow []string
 }
 
 func (f *sandboxFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.level, "level", "", "mechanism: auto (the best that works here), bwrap or landlock (default as configured; at first auto)")
-	c.Flags().StringVar(&f.net, "net", "", "network: none or open (default as configured; at first none)")
+	c.Flags().StringVar(&f.net, "net", "", "network: none, hosts or open (default as configured; at first none)")
 	c.Flags().StringArrayVar(&f.read, "read", nil, "path to read even if a directory above is hidden (repeatable)")
 	c.Flags().StringArrayVar(&f.write, "write", nil, "path to write, such as a cache (repeatable)")
 	c.Flags().StringArrayVar(&f.hide, "hide", nil, "path to hide (repeatable)")
 	c.Flags().StringArrayVar(&f.protect, "protect", nil, "path to protect from being written or made (repeatable)")
+	allowHostFlag(c, &f.allow)
 	_ = c.RegisterFlagCompletionFunc("level", cobra.FixedCompletions([]string{"auto", "bwrap", "landlock"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "open"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "hosts", "open"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // plan makes the plan for a directory. temp is the command's own; it may be empty.
@@ -60,7 +63,12 @@ func (f *sandboxFlags) plan(ctx context.Context, a *app, dir, temp string) (sand
 	case (sandbox.Settings{Level: asked.Level}).Check() != nil || asked.Off():
 		return sandbox.Plan{}, place, usagef("", "invalid --level %q: want auto, bwrap or landlock", f.level)
 	case asked.Check() != nil:
-		return sandbox.Plan{}, place, usagef("", "invalid --net %q: want none or open", f.net)
+		return sandbox.Plan{}, place, usagef("", "invalid --net %q: want none, hosts or open", f.net)
+	case len(f.allow) > 0 && asked.Net != "" && asked.Net != sandbox.NetHosts:
+		return sandbox.Plan{}, place, usagef("leave --net out", "--allow-host is for --net hosts, and --net is %s", f.net)
+	}
+	if err := hosts.Check(hosts.Say("", f.allow...)); err != nil {
+		return sandbox.Plan{}, place, err
 	}
 	settings := f.settings(a)
 	plan, err := sandbox.MakePlan(settings.Policy(place, false), sandboxHost(ctx, a, place), sandbox.Disk{})
@@ -83,7 +91,10 @@ func (f *sandboxFlags) settings(a *app) sandbox.Settings {
 	if all.Off() {
 		all.Level = sandbox.LevelAuto
 	}
-	flags := sandbox.Settings{Level: sandbox.Level(f.level), Net: sandbox.Net(f.net)}
+	flags := sandbox.Settings{Level: sandbox.Level(f.level), Net: sandbox.Net(f.net), Hosts: hosts.Say("--allow-host", f.allow...)}
+	if len(f.allow) > 0 {
+		flags.Net = sandbox.NetHosts
+	}
 	for _, l := range []struct{ paths, to *[]string }{{&f.read, &flags.Read}, {&f.write, &flags.Write}, {&f.hide, &flags.Hide}, {&f.protect, &flags.Protect}} {
 		for _, path := range *l.paths {
 			*l.to = append(*l.to, absolute(a, path))
@@ -146,7 +157,11 @@ func runBox(ctx context.Context, plan sandbox.Plan, c sandbox.Command, spec proc
 	if err != nil {
 		return proc.ExitInfo{}, err
 	}
-	spec.Kind, spec.Path, spec.Args, spec.Env, spec.Dir, spec.Box = proc.KindShell, c.Path, c.Args, c.Env, c.Dir, &proc.Box{Plan: plan, Self: self}
+	box := proc.Box{Plan: plan, Self: self, Env: c.Env}
+	if err := egress.Fit(&box, new(egress.Proxy), egress.Client{}); err != nil {
+		return proc.ExitInfo{}, err
+	}
+	spec.Kind, spec.Path, spec.Args, spec.Env, spec.Dir, spec.Box = proc.KindShell, c.Path, c.Args, c.Env, c.Dir, &box
 	child, err := m.Start(ctx, spec)
 	if err != nil {
 		return proc.ExitInfo{}, err
@@ -166,7 +181,7 @@ environment of agents' commands, and an empty directory for temporary files and 
 removed afterwards. What the sandbox did not let it do is said afterwards, as far as its output tells. With
 Landlock, protected files that the command has changed are named, too, and the exit code is 1 if it would
 have been 0.`,
-		Example:     examples(`rnix sandbox try -- make test`, `rnix sandbox try --net open -- npm ci`, `rnix sandbox try --level landlock -- sh -c 'echo x >/etc/x'`),
+		Example:     examples(`rnix sandbox try -- make test`, `rnix sandbox try --allow-host npm -- npm ci`, `rnix sandbox try --level landlock -- sh -c 'echo x >/etc/x'`),
 		Annotations: exits("0 1 2 11"),
 		Args:        argsOf(1, -1, "a command, such as: -- make test"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -201,7 +216,7 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 	exit, err := runBox(ctx, plan, sandbox.Command{Path: absolute(a, program), Args: args[1:], Env: env, Dir: place.Work},
 		proc.Spec{Stdout: io.MultiWriter(a.host.Out, said), Stderr: io.MultiWriter(a.host.Err, said), Shown: strings.Join(args, " ")})
 	outcome := sandbox.Outcome{Command: commandLine(args), Dir: place.Work, Code: exit.Code, Output: said.String(), Reads: func(path string) bool { return unix.Access(path, unix.R_OK) == nil }}
-	for _, r := range plan.Refused(outcome, sandbox.Disk{}) {
+	for _, r := range slices.Concat(exit.Refused, sandbox.Besides(plan.Refused(outcome, sandbox.Disk{}), exit.Refused)) {
 		a.out.warn(r.Notice())
 	}
 	for _, path := range exit.Changed {
@@ -302,7 +317,8 @@ func explainProcess(ctx context.Context, a *app, of *ipc.SandboxRequest) error {
 		a.out.object(&r)
 		return nil
 	}
-	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected, Limits: r.Limits}, boundLines(r.Bounds), r.Gaps, r.Others)
+	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected, Limits: r.Limits, Hosts: hostsOf(r.Hosts)}, boundLines(r.Bounds), r.Gaps, r.Others)
+	showTraffic(a.out, &r)
 	if r.Program != "" && r.By != string(sandbox.LevelOff) {
 		a.out.print(lines("model     "+r.Program+" is a program, confined for itself; see: rnix sandbox explain "+of.Target+" --model") + "\n")
 	}

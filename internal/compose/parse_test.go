@@ -3,6 +3,7 @@ package compose
 import (
 	"encoding/json"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +121,9 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		"agents:\n  a: {intent: x, sandbox: {level: off}}\n":                          "compose.yaml:2:35: agents.a.sandbox.level: a node cannot switch the sandbox off; a person does, for all nodes, with: rnix compose up --sandbox off",
 		"agents:\n  a: {intent: x, sandbox: {level: loose}}\n":                        `compose.yaml:2:35: agents.a.sandbox.level: "loose" is not known; write auto, bwrap or landlock`,
 		"agents:\n  a: {intent: x, sandbox: {lvel: auto}}\n":                          `compose.yaml:2:28: agents.a.sandbox.lvel: unknown key; did you mean "level"?`,
-		"agents:\n  a:\n    intent: x\n    network: some\n":                           `compose.yaml:4:14: agents.a.network: "some" is not known; write none or open`,
+		"agents:\n  a:\n    intent: x\n    network: some\n":                           `compose.yaml:4:14: agents.a.network: "some" is not known; write none, hosts or open`,
+		"agents:\n  a: {intent: x, sandbox: {hosts: [a b]}}\n":                        `agents.a.sandbox.hosts[0]: "a b" is no host`,
+		"agents:\n  a: {intent: x, network: open, sandbox: {hosts: [npm]}}\n":         `agents.a.sandbox.hosts: are named, but the network is open`,
 		"agents:\n  a: {intent: x, network: none, sandbox: {net: open}}\n":            `compose.yaml:2:27: agents.a.network: is "none", and sandbox.net is "open"; leave one of them out`,
 		"budget: lots\nagents:\n  a: {intent: x}\n":                                   "compose.yaml:1:9: budget: want a number of tokens",
 		"budget_usd: -1\nagents:\n  a: {intent: x}\n":                                 "compose.yaml:1:13: budget_usd: is -1",
@@ -139,7 +142,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 }
 
 func TestANodeSaysHowItsCommandsAreConfined(t *testing.T) {
-	f, ps := parse(t, "agents:\n  a: {intent: x, network: none, sandbox: {level: bwrap}}\n  b: {intent: x, sandbox: {net: open}}\n  c: {intent: x}\n", nil)
+	f, ps := parse(t, "agents:\n  a: {intent: x, network: none, sandbox: {level: bwrap}}\n  b: {intent: x, sandbox: {net: open}}\n  c: {intent: x}\n  d: {intent: x, sandbox: {hosts: [npm]}}\n", nil)
 	if len(ps) > 0 {
 		t.Fatal(ps)
 	}
@@ -151,12 +154,12 @@ func TestANodeSaysHowItsCommandsAreConfined(t *testing.T) {
 	if err := Unmarshal(raw, kept); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]agent.Sandbox{"a": {Level: sandbox.LevelBwrap, Net: sandbox.NetNone}, "b": {Net: sandbox.NetOpen}, "c": {}} {
-		if n := f.Agents[name]; n.Sandbox != want || n.Network != "" || kept.Agents[name].Sandbox != want {
+	for name, want := range map[string]agent.Sandbox{"a": {Level: sandbox.LevelBwrap, Net: sandbox.NetNone}, "b": {Net: sandbox.NetOpen}, "c": {}, "d": {Net: sandbox.NetHosts, Hosts: []string{"npm"}}} {
+		if n := f.Agents[name]; !reflect.DeepEqual(n.Sandbox, want) || n.Network != "" || !reflect.DeepEqual(kept.Agents[name].Sandbox, want) {
 			t.Errorf("%s: %+v, %q, and is kept as %+v", name, n.Sandbox, n.Network, kept.Agents[name].Sandbox)
 		}
 	}
-	if n := strings.Count(string(raw), `"sandbox"`); n != 2 {
+	if n := strings.Count(string(raw), `"sandbox"`); n != 3 {
 		t.Errorf("what was not said is kept: %s", raw)
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rnix/agent"
+	"rnix/internal/hosts"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
@@ -69,7 +71,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Heartbeat: Heartbeat{Value[bool]{true, "default"}, Value[agent.Duration]{agent.Duration(30 * time.Minute), "default"},
 				Value[HeartbeatPolicy]{"warn", "default"}, Value[agent.Duration]{agent.Duration(30 * time.Second), "default"}, Value[int]{2, "default"}},
 			Platform: Platform{Value[string]{"", "default"}, Value[string]{"RNIX_PLATFORM_TOKEN", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{0, "default"}},
-			Sandbox: Sandbox{Value[sandbox.Level]{"auto", "default"}, Value[sandbox.Net]{"none", "default"}, Value[bool]{true, "default"},
+			Sandbox: Sandbox{Value[sandbox.Level]{"auto", "default"}, Value[sandbox.Net]{"none", "default"}, Value[[]string]{nil, "default"}, Value[bool]{true, "default"},
 				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[types.Memory]{0, "default"}, Value[types.Tasks]{0, "default"}},
 			Notify: Notify{Value[[]string]{[]string{"ask", "failed", "suspended", "done"}, "default"}, Value[[]string]{nil, "default"}, Value[bool]{false, "default"},
 				Value[string]{"", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{agent.Duration(5 * time.Second), "default"}},
@@ -129,6 +131,28 @@ func TestAProjectTightensTheSandbox(t *testing.T) {
 	got, want := c.Sandbox.Settings(), sandbox.Settings{Level: "bwrap", Net: "none", Optional: true, Paths: sandbox.Paths{Write: []string{"/home/u/cache"}, Hide: []string{"/h", "/p"}}, Bounds: types.Bounds{Memory: 512 << 20, Processes: 4096}}
 	if diff := cmp.Diff(want, got); diff != "" || len(c.Problems) > 0 {
 		t.Error(diff, c.Problems)
+	}
+	c = Load(sources(t, map[string]string{
+		"user/config.yaml":    "sandbox: {net: hosts, hosts: [npm, '*.x.test']}\n",
+		"project/config.yaml": "sandbox: {hosts: [npm, a.x.test:80]}\n",
+	}))
+	if got := hosts.RulesOf(c.Sandbox.Settings().Hosts).Strings(); len(c.Problems) > 0 || c.Sandbox.Net.V != sandbox.NetHosts || !slices.Equal(got, []string{"a.x.test:80", "registry.npmjs.org:443", "registry.yarnpkg.com:443"}) {
+		t.Errorf("%q %v", got, c.Problems)
+	}
+	c = Load(sources(t, map[string]string{
+		"user/config.yaml":    "sandbox: {net: open}\n",
+		"project/config.yaml": "sandbox: {hosts: [a.test]}\n",
+	}))
+	if got := hosts.RulesOf(c.Sandbox.Settings().Hosts).Strings(); len(c.Problems) > 0 || c.Sandbox.Net.V != sandbox.NetHosts || !slices.Equal(got, []string{"a.test"}) {
+		t.Errorf("%s %q %v", c.Sandbox.Net.V, got, c.Problems)
+	}
+	c = Load(sources(t, map[string]string{
+		"user/config.yaml":    "sandbox: {net: none, hosts: [a.test, 'b c']}\n",
+		"project/config.yaml": "sandbox: {net: hosts, hosts: [b.test]}\n",
+	}))
+	expect(t, c.Problems, `sandbox.hosts[1]: "b c" is no host`, "sandbox.net: a project may only", "sandbox.hosts: a project may only")
+	if c.Sandbox.Net.V != sandbox.NetNone || len(c.Sandbox.Hosts.V) > 0 {
+		t.Errorf("%+v", c.Sandbox)
 	}
 	c = Load(sources(t, map[string]string{"user/config.yaml": "sandbox: {level: loose, net: some, hide: [x], memory: 1}\n"}, "RNIX_SANDBOX_REQUIRE", "perhaps", "RNIX_SANDBOX_PROCESSES", "7"))
 	if s := c.Sandbox.Settings(); s.Level != "auto" || s.Net != "none" || s.Optional || len(Mistakes(c.Problems)) != 6 || s.Bounds != (types.Bounds{}) {

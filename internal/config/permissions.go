@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 
 	"rnix/internal/permit"
 )
@@ -16,6 +17,14 @@ func (c *Config) applyPermissions(l layer, s sink) {
 			} else if why := permit.Doubt(text); why != "" && s.warn != nil {
 				s.warn(fmt.Sprintf("permissions.%s[%d]", key, i), "%q: %s", text, why)
 			}
+		}
+	}
+	if !s.project { // what the user has allowed by one key is so for the other
+		if list := permit.Hosts(r.Allow); len(list) > 0 {
+			c.Sandbox.Hosts.V, c.Sandbox.Hosts.Origin = slices.Concat(c.Sandbox.Hosts.V, list), s.origin("permissions.allow")
+		}
+		if len(r.Ask) > 0 {
+			r.Allow = slices.Concat(r.Allow, permit.HostRules(l.Sandbox.Hosts))
 		}
 	}
 	if !r.IsZero() {

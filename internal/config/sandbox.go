@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"slices"
 
+	"rnix/internal/hosts"
+	"rnix/internal/permit"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
 // Sandbox says how the commands of agents are confined. A project may only tighten it.
 type Sandbox struct {
-	Level   Value[sandbox.Level]
-	Net     Value[sandbox.Net]
+	Level Value[sandbox.Level]
+	Net   Value[sandbox.Net]
+	// Hosts are those that commands reach where the network is hosts. A project only names fewer.
+	Hosts   Value[[]string]
 	Require Value[bool] // what cannot be confined is refused; the user's only
 	// Read, Write and Hide are absolute paths besides those that every command has. Read and Write are the user's only; what a project hides
 	// is hidden besides.
@@ -23,13 +27,18 @@ type Sandbox struct {
 
 // Settings returns what the files say.
 func (s *Sandbox) Settings() sandbox.Settings {
-	return sandbox.Settings{Level: s.Level.V, Net: s.Net.V, Optional: !s.Require.V, Paths: sandbox.Paths{Read: s.Read.V, Write: s.Write.V, Hide: s.Hide.V}, Bounds: types.Bounds{Memory: s.Memory.V, Processes: s.Processes.V}}
+	var said []hosts.Said
+	if s.Hosts.V != nil {
+		said = append([]hosts.Said{}, hosts.Say(string(s.Hosts.Origin), s.Hosts.V...)...)
+	}
+	return sandbox.Settings{Level: s.Level.V, Net: s.Net.V, Hosts: said, Optional: !s.Require.V, Paths: sandbox.Paths{Read: s.Read.V, Write: s.Write.V, Hide: s.Hide.V}, Bounds: types.Bounds{Memory: s.Memory.V, Processes: s.Processes.V}}
 }
 
 // sandboxLayer is the part of config.yaml that is called sandbox, as it is written.
 type sandboxLayer struct {
 	Level   *string  `yaml:"level"`
 	Net     *string  `yaml:"net"`
+	Hosts   []string `yaml:"hosts"`
 	Require *bool    `yaml:"require"`
 	Read    []string `yaml:"read"`
 	Write   []string `yaml:"write"`
@@ -43,7 +52,7 @@ type sandboxLayer struct {
 func (c *Config) sandboxDefaults() {
 	usual := sandbox.Usual()
 	c.Sandbox = Sandbox{Level: Value[sandbox.Level]{usual.Level, FromDefault}, Net: Value[sandbox.Net]{usual.Net, FromDefault}, Require: Value[bool]{true, FromDefault},
-		Read: Value[[]string]{nil, FromDefault}, Write: Value[[]string]{nil, FromDefault}, Hide: Value[[]string]{nil, FromDefault}, Memory: Value[types.Memory]{0, FromDefault}, Processes: Value[types.Tasks]{0, FromDefault}}
+		Hosts: Value[[]string]{nil, FromDefault}, Read: Value[[]string]{nil, FromDefault}, Write: Value[[]string]{nil, FromDefault}, Hide: Value[[]string]{nil, FromDefault}, Memory: Value[types.Memory]{0, FromDefault}, Processes: Value[types.Tasks]{0, FromDefault}}
 }
 
 // readSandboxEnv reads the variables of the keys about the sandbox.
@@ -63,7 +72,7 @@ func (c *Config) applySandbox(l layer, s sink) {
 		switch err := (sandbox.Settings{Level: level}).Check(); {
 		case err != nil || level == "":
 			s.problem("sandbox.level", "%q is not known; write auto, bwrap, landlock or off", *v)
-		case s.project && sandbox.Usual().With(have.Settings()).Tighten(level, "", types.Bounds{}).Level != level:
+		case s.project && sandbox.Usual().With(have.Settings()).Tighten(level, "", types.Bounds{}, nil).Level != level:
 			s.loosens("sandbox.level", have.Level.Origin)
 		default:
 			have.Level = Value[sandbox.Level]{level, s.origin("sandbox.level")}
@@ -73,13 +82,14 @@ func (c *Config) applySandbox(l layer, s sink) {
 		net := sandbox.Net(*v)
 		switch err := (sandbox.Settings{Net: net}).Check(); {
 		case err != nil || net == "":
-			s.problem("sandbox.net", "%q is not known; write none or open", *v)
-		case s.project && sandbox.Usual().With(have.Settings()).Tighten("", net, types.Bounds{}).Net != net:
+			s.problem("sandbox.net", "%q is not known; write none, hosts or open", *v)
+		case s.project && sandbox.Usual().With(have.Settings()).Tighten("", net, types.Bounds{}, nil).Net != net:
 			s.loosens("sandbox.net", have.Net.Origin)
 		default:
 			have.Net = Value[sandbox.Net]{net, s.origin("sandbox.net")}
 		}
 	}
+	applyHosts(c, l, s)
 	if v := l.Sandbox.Require; v != nil && s.usersOnly("sandbox.require") {
 		have.Require = Value[bool]{*v, s.origin("sandbox.require")}
 	}
@@ -104,6 +114,36 @@ func (c *Config) applySandbox(l layer, s sink) {
 		}
 		*list.to = Value[[]string]{paths, s.origin(list.key)}
 	}
+}
+
+// applyHosts takes over the hosts that a layer names.
+func applyHosts(c *Config, l layer, s sink) {
+	if l.Sandbox.Hosts == nil {
+		return
+	}
+	have, good := &c.Sandbox, []string{}
+	for i, host := range l.Sandbox.Hosts {
+		if err := hosts.Check(hosts.Say("", host)); err != nil {
+			s.problem(fmt.Sprintf("sandbox.hosts[%d]", i), "%s", permit.Reason(err))
+			continue
+		}
+		good = append(good, host)
+	}
+	if s.project {
+		all := sandbox.Usual().With(have.Settings())
+		met := all.Tighten("", "", types.Bounds{}, append([]hosts.Said{}, hosts.Say("", good...)...))
+		if all.Net != sandbox.NetOpen && !slices.Equal(hosts.RulesOf(met.Hosts), hosts.RulesOf(hosts.Say("", good...))) {
+			s.loosens("sandbox.hosts", have.Hosts.Origin)
+		}
+		good = []string{}
+		for _, said := range met.Hosts {
+			good = append(good, said.Host)
+		}
+		if have.Net.V == sandbox.NetOpen {
+			have.Net = Value[sandbox.Net]{sandbox.NetHosts, s.origin("sandbox.hosts")}
+		}
+	}
+	have.Hosts = Value[[]string]{good, s.origin("sandbox.hosts")}
 }
 
 // bound takes over a bound of which of makes Bounds. A project may only lower it.

@@ -71,8 +71,9 @@ type Options struct {
 	Inside func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error
 	// Store, in tests, is given the files that the daemon has opened and returns what it works with in their stead; nil = the files.
 	Store    func(store.Opened) store.Opened
-	Events   int        // how many are kept in memory; 0 = event.DefaultCapacity
-	LogLevel slog.Level // the least that is logged
+	Network  *confine.Network // in tests, how the proxies of boxes reach hosts; nil = as this machine does
+	Events   int              // how many are kept in memory; 0 = event.DefaultCapacity
+	LogLevel slog.Level       // the least that is logged
 }
 
 // Daemon is a running daemon.

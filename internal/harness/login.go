@@ -20,6 +20,8 @@ type Login struct {
 	// that a person has set the program up; empty = none.
 	Facts string
 	Keys  []string
+	// Hosts are those that the program needs, for its model and for its login, as rules of package hosts.
+	Hosts []string
 	// Settings are files and directories of the home that hold the user's settings. The program need not write them.
 	Settings []string
 
@@ -71,12 +73,14 @@ func below(dir string, names ...string) (out []string) {
 func (claude) Login() Login {
 	return Login{Variable: "CLAUDE_CONFIG_DIR", Dir: ".claude", Files: []string{".credentials.json"}, Facts: ".claude.json",
 		strip: stripClaude, keyFacts: []string{"primaryApiKey", "customApiKeyResponses"},
+		Hosts:    []string{"api.anthropic.com:443", "claude.ai:443", "console.anthropic.com:443", "platform.claude.com:443"},
 		Keys:     []string{"oauthAccount", "primaryApiKey", "customApiKeyResponses", "hasCompletedOnboarding", "userID"},
 		Settings: below(".claude", "settings.json", "CLAUDE.md", "agents", "commands", "hooks", "output-styles", "rules", "skills")}
 }
 
 func (codex) Login() Login {
 	return Login{Variable: "CODEX_HOME", Dir: ".codex", Files: []string{"auth.json"}, strip: stripCodex,
+		Hosts:    []string{"api.openai.com:443", "auth.openai.com:443", "chatgpt.com:443"},
 		Settings: below(".codex", "config.toml", "AGENTS.md", "AGENTS.override.md", "prompts", "rules", "agents", "skills")}
 }
 

@@ -3,6 +3,7 @@ package initfile
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ supervisors:
 		s.Cwd == "/base/src" && a.Cwd == "/base/src" && low.Supervisor.Cwd == "/home/me/low" && low.Supervisor.Children[0].Cwd == "/home/me/low",
 		a.Shutdown == Kill && low.Shutdown == Infinity && time.Duration(low.Supervisor.Children[0].Shutdown) == 3*time.Second,
 		time.Duration(a.Backoff.Initial) == 24*time.Hour && a.Backoff.Factor == 2 && a.Allow != nil && len(a.Allow) == 0,
-		a.Sandbox == agent.Sandbox{Level: sandbox.LevelBwrap, Net: sandbox.NetNone} && a.Network == "" && low.Supervisor.Children[0].Sandbox == agent.Sandbox{},
+		reflect.DeepEqual(a.Sandbox, agent.Sandbox{Level: sandbox.LevelBwrap, Net: sandbox.NetNone}) && a.Network == "" && reflect.ValueOf(low.Supervisor.Children[0].Sandbox).IsZero(),
 	} {
 		if !ok {
 			t.Errorf("%d: %+v", i, s)
@@ -101,7 +102,7 @@ func TestEveryMistakeHasItsPlace(t *testing.T) {
 		"supervisors: [{name: s, children: [{name: a, supervisor: {name: x, children: [{name: b, intent: x}]}}]}]":        "1:65: supervisors[0].children[0].supervisor.name: a supervisor below another has the name of its child; take this one out",
 		"supervisors: [{name: s, children: [{name: a, supervisor: {required: true, children: [{name: b, intent: x}]}}]}]": "1:69: supervisors[0].children[0].supervisor.required: only a supervisor at the top can be required; those below start with it",
 		"supervisors: [{name: s, children: [{name: a, intent: x, sandbox: {level: off}}]}]":                               "1:74: supervisors[0].children[0].sandbox.level: a child of a supervisor cannot switch the sandbox off; a person does, for all agents, with sandbox: {level: off} in config.yaml",
-		"supervisors: [{name: s, children: [{name: a, intent: x, network: hosts}]}]":                                      `1:66: supervisors[0].children[0].network: "hosts" is not known; write none or open`,
+		"supervisors: [{name: s, children: [{name: a, intent: x, network: some}]}]":                                       `1:66: supervisors[0].children[0].network: "some" is not known; write none, hosts or open`,
 		"supervisors: [{name: s, children: [{name: a, network: none, supervisor: {children: [{name: b, intent: x}]}}]}]":  "1:55: supervisors[0].children[0].network: a child is an agent or a supervisor; this one has the key supervisor, and there this may stand",
 		"services: [{type: web}]": `1:19: services[0].type: there is no service of type "web", nor any other that has to be started: take it out`,
 		"version: \"2\"":          `1:10: version: "2" is not known; write "1"`,

@@ -63,7 +63,7 @@ func valuesOf(m map[string]string) []string {
 // Changes reports whether a request asks for more than to go on.
 func Changes(req *ipc.ResumeRequest) bool {
 	return req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" ||
-		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil || req.TimeoutMs != nil || req.Sandbox != "" || req.Net != "" || !req.Bounds.IsZero() || !req.Rules.IsZero() || req.Asks != ""
+		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil || req.TimeoutMs != nil || req.Sandbox != "" || req.Net != "" || !req.Bounds.IsZero() || len(req.Hosts) > 0 || !req.Rules.IsZero() || req.Asks != ""
 }
 
 // OnlyOn is a request to go on in the same way, and no more.

@@ -51,13 +51,13 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 	if set.Permissions != nil {
 		p.Permissions = *set.Permissions
 	}
-	if err = profile.AskPermissions(p, req.Rules, req.Asks, true); err != nil {
-		return nil, err
-	}
 	if set.Sandbox != nil {
 		p.Sandbox = *set.Sandbox
 	}
-	if err = profile.AskSandbox(p, req.Sandbox, req.Net, req.Bounds); err != nil {
+	if err = profile.AskSandbox(p, req.Sandbox, req.Net, req.Bounds, req.Hosts); err != nil {
+		return nil, err
+	}
+	if err = profile.AskPermissions(p, req.Rules, req.Asks, true); err != nil {
 		return nil, err
 	}
 	if a.Fork && req.Cwd != "" && p.Sandbox.Within != nil { // a person says where it works
@@ -207,7 +207,7 @@ func (l *Launcher) planBody(r *Ready, p *profile.Profile, req *ipc.ResumeRequest
 	if r.Opts.Body, err = make(p, was.Body.Spec); err != nil {
 		return err
 	}
-	if r.Opts.Settings = was.Settings; req.Sandbox != "" || req.Net != "" || !req.Bounds.IsZero() { // what it starts from now on has it, also after another resume
+	if r.Opts.Settings = was.Settings; req.Sandbox != "" || req.Net != "" || !req.Bounds.IsZero() || len(req.Hosts) > 0 { // what it starts from now on has it, also after another resume
 		if r.Opts.Settings, err = profile.WithSandbox(was.Settings, p.Sandbox); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 	if err = p.GiveTools(req.Tools); err != nil {
 		return nil, opts, choice, err
 	}
-	if err = profile.Confine(p, ag, req.Sandbox, req.Net, req.Bounds); err != nil {
+	if err = profile.Confine(p, ag, req.Sandbox, req.Net, req.Bounds, req.OnlyHosts); err != nil {
 		return nil, opts, choice, err
 	}
 	if err = profile.AskPermissions(p, req.Rules, req.Asks, p.Lent == nil); err != nil {
@@ -133,12 +133,12 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	return o, nil
 }
 
-// confined returns how the commands of a process are shown to be confined. An agent CLI has the network, since it calls its model.
+// confined returns how the commands of a process are shown to be confined. An agent CLI has the network, since it calls its model, or hosts.
 func confined(p *profile.Profile, choice *config.Choice, level sandbox.Level) (by, net string) {
 	if choice.Provider.Name != "" { // else it is that of its parent
 		p.CLI = choice.Provider.Harness() != ""
 	}
-	if p.CLI {
+	if p.CLI && p.Sandbox.Net != sandbox.NetHosts {
 		return string(level), string(sandbox.NetOpen)
 	}
 	return string(level), string(p.Sandbox.Net)

@@ -184,6 +184,8 @@ func TestEverySettingOfAResumeChangesTheProcessOrIsKnownNotTo(t *testing.T) {
 			v.Set(reflect.New(v.Type().Elem()))
 		case reflect.String:
 			v.SetString("x")
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		case reflect.Struct:
 			if first := v.Field(0); first.CanInt() {
 				first.SetInt(1)

@@ -149,5 +149,8 @@ func (c *Call) On() string {
 	if c.Shell() {
 		return c.Command()
 	}
+	if c.Host() {
+		return c.field(HostTool)
+	}
 	return strings.Join(c.files(), " ")
 }

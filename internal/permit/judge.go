@@ -102,6 +102,7 @@ type Verdict struct {
 	Decision Decision
 	Rule     string
 	Unasked  bool // a person would be asked, and none is there
+	Granted  bool // a person would be asked, and has allowed it before
 	// After is how long a question waits before its default counts; 0 = for ever.
 	After time.Duration
 }

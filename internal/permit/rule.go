@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"rnix/internal/hosts"
 	"rnix/types"
 )
 
@@ -24,6 +25,7 @@ const maxRule = 1024
 //	write_file docs/**  a file below docs of the working directory
 //	/mnt/mcp/github     each tool of this server
 //	github_*            each tool whose name begins so
+//	host *.example.com  what commands connect to by their proxy, as package hosts has it; no other rule is about that
 //	*                   each tool
 type Rule struct {
 	tool    string // a name, in which * stands for any characters, or a path
@@ -50,6 +52,12 @@ func Parse(text string) (Rule, error) {
 	}
 	if strings.ContainsAny(tool, "?[]{}()'\"") {
 		return bad("the name of a tool has letters, digits, - and _, and * for any")
+	}
+	if r.tool == HostTool && r.pattern != "" {
+		if _, err := hosts.ParseAll([]string{r.pattern}); err != nil {
+			return Rule{}, err
+		}
+		return r, nil
 	}
 	if r.pattern != "" && !doublestar.ValidatePattern(r.pattern) {
 		return bad("its pattern cannot be read")
@@ -82,6 +90,9 @@ func (r Rule) String() string {
 
 // names reports whether the rule is about the tool of a call.
 func (r Rule) names(c *Call) bool {
+	if r.tool == HostTool || c.Host() {
+		return r.tool == HostTool && c.Host()
+	}
 	if strings.HasPrefix(r.tool, "/") {
 		return c.Path == r.tool || strings.HasPrefix(c.Path, r.tool+"/")
 	}
@@ -128,6 +139,11 @@ func (r Rule) touches(c *Call) Sure {
 		return No
 	case r.pattern == "":
 		return Yes
+	case c.Host():
+		if r.meansHost(c) {
+			return Yes
+		}
+		return No
 	case c.unclear() != "":
 		return Maybe
 	case c.Shell():
@@ -150,6 +166,8 @@ func (r Rule) covers(c *Call) bool {
 		return false
 	case r.pattern == "":
 		return true
+	case c.Host():
+		return r.coversHost(c)
 	case c.unclear() != "":
 		return false
 	case c.Shell():

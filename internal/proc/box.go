@@ -2,6 +2,7 @@ package proc
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,11 +20,25 @@ type Box struct {
 	Env []string
 	// Start is what is started in place of the program of the Spec; nil = that.
 	Start *Start
+	// Inner are ports of 127.0.0.1, as the child finds it, at which something is served for it alone: see sandbox.Command. The network of the plan is the child's own.
+	Inner []Inner
+	// Clock is given, before anything is served, what stops the child's time limit, until the function that it returns is called; nil = nothing of the kind is needed.
+	Clock func(hold func() (goOn func()))
+	// Refused returns what was refused at these; nil = nothing is. It is called once, when nothing is served any more.
+	Refused func() []sandbox.Refusal
 	// Free gives back what was made for the child; nil = nothing was. It is called once, when nothing of the child is left, or none came to be.
 	Free func()
 	// Ended is called once for each child that has it, before Done is closed: with how the child has ended, and the end of what it has written to Spec.Stderr, if that
 	// is a writer of its own. It must not wait for the child. nil = nobody is told.
 	Ended func(exit ExitInfo, said string)
+}
+
+// Inner is a port at which something is served for one child, and what it has started.
+type Inner struct {
+	Port uint16
+	// Serve is called once, when the child's program is about to run. The listener is closed when the child has ended; Serve ends all that has come of it,
+	// and returns.
+	Serve func(net.Listener)
 }
 
 // Start is what is started in place of a program that others can change, such as a copy of it. People see the command line of the Spec.
@@ -50,7 +65,7 @@ func confinedBy(m *Manager, spec Spec) (Box, error) {
 // openBox makes the box of a child whose program has this path, and what to start for it.
 func (c *Child) openBox(by Box, path, token string) (err error) {
 	spec := c.spec
-	c.plan, c.free = by.Plan, by.Free
+	c.plan, c.free, c.inner, c.clock, c.refused = by.Plan, by.Free, by.Inner, by.Clock, by.Refused
 	if s := by.Start; s != nil {
 		if spec.Args = s.Args; s.Path != "" {
 			spec.Path, path = s.Path, s.Path
@@ -60,7 +75,7 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 		spec.Env = by.Env
 	}
 	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = path, append([]string{spec.Path}, spec.Args...), c.channel.environ(childEnv(spec, token)), spec.Dir
-	if by.Plan.Rung == sandbox.RungNone && by.Plan.Policy.Level == sandbox.LevelOff {
+	if by.Plan.Rung == sandbox.RungNone && by.Plan.Policy.Level == sandbox.LevelOff && len(by.Inner) == 0 {
 		return nil
 	}
 	dir := spec.Dir
@@ -73,6 +88,9 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	command := sandbox.Command{Path: path, Args: spec.Args, Env: c.exec.env, Dir: dir}
 	if c.channel.file != nil {
 		command.Keep = []int{ChannelFD}
+	}
+	for _, in := range by.Inner {
+		command.Listen = append(command.Listen, in.Port)
 	}
 	if c.box, err = by.Plan.Open(by.Self, command); err != nil {
 		return types.Errorf(types.CodeOf(err), "Start", spec.Path, "%w", err)
@@ -132,8 +150,35 @@ func (c *Child) open() {
 	}
 	go func() { // ends with the start, or with the child; waited for by watch
 		defer close(c.opening.done)
-		c.opening.err = c.box.Started()
+		if c.opening.err = c.box.Started(); c.opening.err == nil {
+			serve(c)
+		}
 	}()
+}
+
+// serve begins to serve what a child finds inside of its box.
+func serve(c *Child) {
+	if c.clock != nil {
+		c.clock(func() func() { return hold(c) })
+	}
+	for i, l := range c.box.Listeners() {
+		c.serving.Go(func() { c.inner[i].Serve(l) }) // ends with the listener; waited for by closeInner
+	}
+}
+
+// closeInner ends what is served for a child whose start is over, and returns what was refused to it.
+func closeInner(c *Child) []sandbox.Refusal {
+	if c.box == nil || len(c.inner) == 0 {
+		return nil
+	}
+	for _, l := range c.box.Listeners() {
+		_ = l.Close() // again is no news
+	}
+	c.serving.Wait()
+	if c.refused == nil {
+		return nil
+	}
+	return c.refused()
 }
 
 // opened waits until the command of a child runs, and returns why it does not.

@@ -23,6 +23,10 @@ type Child struct {
 	box     *sandbox.Box // nil = it is not confined
 	plan    sandbox.Plan
 	free    func() // see Box; may be nil
+	inner   []Inner
+	clock   func(hold func() (goOn func())) // of its box; may be nil
+	refused func() []sandbox.Refusal        // of its box; may be nil
+	serving sync.WaitGroup                  // what is served inside of its box
 	opening opening
 	ended   func(ExitInfo, string) // of its box; nil = nobody is told
 	said    *Ring                  // for that
@@ -60,6 +64,7 @@ type Child struct {
 	// +checklocks:mu
 	ran    time.Duration // before that
 	frozen bool          // +checklocks:mu
+	holds  int           // +checklocks:mu
 	// +checklocks:mu
 	unfollow func() bool // lets go of the context
 }
@@ -194,12 +199,9 @@ func (c *Child) freeze() int {
 		return 0
 	}
 	c.frozen = true
-	if c.timeout != nil {
-		c.timeout.Stop()
+	if c.holds == 0 {
+		stopClockLocked(c)
 	}
-	ran := time.Since(c.running)
-	c.ran += ran
-	c.left = max(c.left-ran, time.Millisecond)
 	c.mu.Unlock()
 	return c.freezeLocked()
 }
@@ -217,9 +219,12 @@ func (c *Child) thaw() {
 		c.mu.Unlock()
 		return
 	}
-	c.frozen, c.running = false, time.Now()
-	if c.cause == Exited {
-		c.startTimeoutLocked()
+	c.frozen = false
+	if c.holds == 0 {
+		c.running = time.Now()
+		if c.cause == Exited {
+			c.startTimeoutLocked()
+		}
 	}
 	c.mu.Unlock()
 	c.thawLocked()
@@ -250,9 +255,10 @@ func (c *Child) watch() {
 	}
 	c.acts.Wait()
 	<-c.opening.done
+	refused := closeInner(c)
 	changed, hits := c.closeBox(), report(c)
 	c.mu.Lock()
-	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1, Changed: changed, Hits: hits}
+	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1, Changed: changed, Hits: hits, Refused: refused}
 	c.mu.Unlock()
 	if state != nil {
 		c.exit.describe(state)
@@ -272,7 +278,7 @@ func (c *Child) clear() int {
 			t.Stop()
 		}
 	}
-	if !c.frozen {
+	if !c.frozen && c.holds == 0 {
 		c.ran += time.Since(c.running)
 	}
 	until := time.Now().Add(lingering)

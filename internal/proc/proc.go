@@ -118,6 +118,8 @@ type ExitInfo struct {
 	Err    error // its status could not be had; Code is -1 then
 	// Changed are protected paths that it has changed, which happens only where its box cannot protect them; see sandbox.Box.
 	Changed []string
+	// Refused is what was refused to it at the ports that its box serves.
+	Refused []sandbox.Refusal
 	// Hits is what the bounds of its agent held while it ran.
 	Hits Hits
 }

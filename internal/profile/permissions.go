@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"rnix/internal/hosts"
 	"rnix/internal/permit"
 	"rnix/types"
 )
@@ -35,6 +36,9 @@ func AskPermissions(p *Profile, r permit.Rules, asks string, person bool) error 
 	}
 	if person {
 		p.Permissions = p.Permissions.Loosened(r.Allow)
+		if list := permit.Hosts(r.Allow); len(list) > 0 {
+			p.Sandbox.Hosts = hosts.Add(p.Sandbox.Hosts, hosts.Say("--allow", list...))
+		}
 	}
 	p.Permissions = p.Permissions.With(r)
 	return nil

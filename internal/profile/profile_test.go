@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/hosts"
 	"rnix/internal/price"
 	"rnix/internal/sandbox"
 	"rnix/internal/step"
@@ -243,21 +244,21 @@ func TestAnAgentWithoutNetworkStartsModelsAndNoAgentCLI(t *testing.T) {
 
 func TestSandboxOfWhatIsStarted(t *testing.T) {
 	p := &Profile{Sandbox: sandbox.Usual()}
-	if err := AskSandbox(p, "off", "open", types.Bounds{Memory: 1 << 30}); err != nil || !p.Sandbox.Off() || p.Sandbox.Net != sandbox.NetOpen {
+	if err := AskSandbox(p, "off", "open", types.Bounds{Memory: 1 << 30}, nil); err != nil || !p.Sandbox.Off() || p.Sandbox.Net != sandbox.NetOpen {
 		t.Errorf("a person: %+v %v", p.Sandbox, err)
 	}
-	for _, wrong := range [][2]string{{"loose", ""}, {"", "some"}, {"", "hosts"}} {
-		if err := AskSandbox(p, wrong[0], wrong[1], types.Bounds{}); types.CodeOf(err) != types.ErrInvalid {
+	for _, wrong := range [][2]string{{"loose", ""}, {"", "some"}} {
+		if err := AskSandbox(p, wrong[0], wrong[1], types.Bounds{}, nil); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 	ag := &agent.Agent{}
 	ag.Name, ag.Sandbox = "tight", agent.Sandbox{Level: sandbox.LevelBwrap, Net: sandbox.NetNone, Processes: 100}
-	if err := Confine(p, ag, "", "", types.Bounds{}); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone {
+	if err := Confine(p, ag, "", "", types.Bounds{}, nil); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone {
 		t.Errorf("an agent that is tighter: %+v %v", p.Sandbox, err)
 	}
 	ag.Sandbox = agent.Sandbox{Net: sandbox.NetOpen}
-	if err := Confine(p, ag, "auto", "open", types.Bounds{Memory: 2 << 30, Processes: -1}); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 || p.Sandbox.Bounds != (types.Bounds{Memory: 1 << 30, Processes: 100}) {
+	if err := Confine(p, ag, "auto", "open", types.Bounds{Memory: 2 << 30, Processes: -1}, nil); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 || p.Sandbox.Bounds != (types.Bounds{Memory: 1 << 30, Processes: 100}) {
 		t.Errorf("an agent that is looser: %+v %q %v", p.Sandbox, p.Problems, err)
 	}
 	// what a person, a node or an agent wants of the network and does not get is said, once
@@ -278,7 +279,7 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 	} {
 		p, ag := &Profile{Sandbox: sandbox.Settings{Level: c.level, Net: c.has}, Problems: []string{"other"}}, &agent.Agent{}
 		ag.Name, ag.Sandbox.Net = "a", c.own
-		if err := Confine(p, ag, "", string(c.asked), types.Bounds{}); err != nil {
+		if err := Confine(p, ag, "", string(c.asked), types.Bounds{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(p.Problems[1:], "\n"); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "\n") {
@@ -288,6 +289,61 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 	child, err := Confined(p, &agent.Agent{}, sandbox.Settings{Level: sandbox.LevelBwrap, Net: sandbox.NetOpen, Within: []string{"/w"}})
 	if err != nil || child.Sandbox.Level != sandbox.LevelBwrap || child.Sandbox.Net != sandbox.NetNone || len(child.Sandbox.Within) != 1 || p.Sandbox.Within != nil {
 		t.Errorf("a child: %+v %v", child.Sandbox, err)
+	}
+}
+
+func TestHostsOfWhatIsStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		has     sandbox.Settings
+		net     string
+		allow   []string // by a person
+		only    []string // of a node
+		own     []string // of the agent
+		want    sandbox.Net
+		reaches string
+		not     string
+		problem string
+	}{
+		"a person adds":                {has: sandbox.Settings{Hosts: hosts.Say("", "b.test")}, allow: []string{"a.test:81"}, want: sandbox.NetHosts, reaches: "a.test:81 b.test:80", not: "c.test:80"},
+		"those of the files count":     {has: sandbox.Settings{Hosts: hosts.Say("", "b.test")}, net: "hosts", want: sandbox.NetHosts, reaches: "b.test:80", not: "a.test:80"},
+		"an agent tightens":            {has: sandbox.Settings{Net: sandbox.NetHosts, Hosts: hosts.Say("", "npm", "b.test")}, own: []string{"b.test", "npm"}, want: sandbox.NetHosts, reaches: "b.test:80 registry.npmjs.org:443"},
+		"an agent wants more":          {has: sandbox.Settings{Net: sandbox.NetHosts, Hosts: hosts.Say("", "b.test")}, own: []string{"*.test"}, want: sandbox.NetHosts, reaches: "b.test:80", not: "a.test:80", problem: "the agent a asks for hosts that its commands do not reach: *.test"},
+		"an agent has no network":      {has: sandbox.Settings{Net: sandbox.NetNone}, own: []string{"a.test"}, want: sandbox.NetNone, not: "a.test:80", problem: "the agent a asks for hosts that its commands do not reach: a.test"},
+		"an agent of an open one":      {has: sandbox.Settings{Net: sandbox.NetOpen}, own: []string{"a.test"}, want: sandbox.NetHosts, reaches: "a.test:80", not: "b.test:80"},
+		"a node tightens":              {has: sandbox.Settings{Net: sandbox.NetOpen}, only: []string{"a.test"}, own: []string{"*"}, want: sandbox.NetHosts, reaches: "a.test:80", not: "b.test:80", problem: "the agent a asks for hosts that its commands do not reach: *"},
+		"a node reaches none":          {has: sandbox.Settings{Net: sandbox.NetHosts, Hosts: hosts.Say("", "a.test")}, only: []string{}, want: sandbox.NetHosts, not: "a.test:80"},
+		"what is off is not tightened": {has: sandbox.Settings{Level: sandbox.LevelOff, Net: sandbox.NetOpen}, want: sandbox.NetOpen},
+	} {
+		p, ag := &Profile{Sandbox: sandbox.Usual().With(c.has)}, &agent.Agent{}
+		ag.Name, ag.Sandbox.Hosts = "a", c.own
+		if ag.Sandbox.Hosts != nil {
+			ag.Sandbox.Net = sandbox.NetHosts // as a file that was read says
+		}
+		var net string
+		if c.only != nil {
+			net = "hosts"
+		}
+		err := AskSandbox(p, "", c.net, types.Bounds{}, c.allow)
+		if err == nil {
+			err = Confine(p, ag, "", net, types.Bounds{}, c.only)
+		}
+		policy := sandbox.Policy{Net: p.Sandbox.Net, Hosts: hosts.RulesOf(p.Sandbox.Hosts).Strings()}
+		for i, list := range []string{c.not, c.reaches} {
+			for host := range strings.FieldsSeq(list) {
+				if policy.Reaches(host) != (i == 1) {
+					t.Errorf("%s: %s is reached: %v; %+v", name, host, i == 0, p.Sandbox)
+				}
+			}
+		}
+		if got := strings.Join(p.Problems, "; "); err != nil || p.Sandbox.Net != c.want || !strings.HasPrefix(got, c.problem) || (got == "") != (c.problem == "") {
+			t.Errorf("%s: %+v %v, %q", name, p.Sandbox, err, got)
+		}
+	}
+	p := &Profile{Sandbox: sandbox.Usual()}
+	for _, wrong := range [][2]string{{"open", "a.test"}, {"none", "a.test"}, {"", "a b"}} {
+		if err := AskSandbox(p, "", wrong[0], types.Bounds{}, wrong[1:]); types.CodeOf(err) != types.ErrInvalid {
+			t.Errorf("%q: %v", wrong, err)
+		}
 	}
 }
 

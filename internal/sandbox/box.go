@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,9 @@ type Command struct {
 	// Keep are the numbers of descriptors, from 135 on, that the command inherits besides its three streams. Whoever starts the box gives
 	// it these, beside Box.Files; all others are closed.
 	Keep []int
+	// Listen are ports of 127.0.0.1, as the command finds it, where the caller listens: see Box.Listeners. Only the network of a plan that is the command's own can
+	// have them.
+	Listen []uint16
 }
 
 const (
@@ -51,6 +55,8 @@ type Box struct {
 	says    *os.File // whether the command runs: the reading end of a pipe
 	words   *os.File // what bubblewrap prints: the reading end of a pipe
 	printed *os.File // the other end
+	ports   []uint16
+	inner   []net.Listener // at these
 	watched map[string]string
 	held    []*holding
 }
@@ -70,6 +76,7 @@ type job struct {
 	// Stderr is the descriptor that is to be the command's standard error; 0 = it is that already.
 	Stderr int
 	Keep   []int
+	Listen []uint16 // ports, whose listeners are sent over Says, which is a socket then
 }
 
 // running is what the helper says before it executes the command.
@@ -85,6 +92,9 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	if i := slices.IndexFunc(c.Keep, func(fd int) bool { return fd < firstKept }); i >= 0 {
 		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "the command cannot keep descriptor %d: want %d or more", c.Keep[i], firstKept)
 	}
+	if len(c.Listen) > 0 && (p.Rung != RungBwrap || p.Network) {
+		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "nothing can listen inside of a box that has the network of the host, or none")
+	}
 	if p.Rung == RungNone {
 		if p.Policy.Level != LevelOff {
 			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "no plan was made for this command")
@@ -93,7 +103,7 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	}
 	j := job{
 		Path: []byte(c.Path), Args: raw(append([]string{c.Path}, c.Args...)), Env: raw(c.Env), Dir: []byte(c.Dir),
-		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Single: p.Policy.Single, Limits: p.Policy.Limits, Keep: c.Keep, Says: 4,
+		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Single: p.Policy.Single, Limits: p.Policy.Limits, Keep: c.Keep, Says: 4, Listen: c.Listen,
 	}
 	if p.Rung == RungBwrap { // behind its arguments
 		j.Says, j.Stderr = 5, 6
@@ -102,7 +112,7 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "sandbox", c.Path, "cannot write the job of the helper: %w", err)
 	}
-	b := &Box{Env: []string{}, rung: p.Rung, watched: fingerprints(p.Watched)}
+	b := &Box{Env: []string{}, rung: p.Rung, ports: c.Listen, watched: fingerprints(p.Watched)}
 	for _, path := range p.Held {
 		h, err := hold(path)
 		if err != nil {
@@ -138,16 +148,20 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 		}
 		b.Files = append(b.Files, f)
 	}
-	if err := b.listen(); err != nil {
+	if err := b.pipes(); err != nil {
 		_, _ = b.Close()
 		return nil, types.Errorf(types.ErrExhausted, "sandbox", c.Path, "cannot make the pipes of the box: %w", err)
 	}
 	return b, nil
 }
 
-// listen makes the pipes by which Started learns what came of the start.
-func (b *Box) listen() error {
-	says, w, err := os.Pipe()
+// pipes makes the pipes by which Started learns what came of the start.
+func (b *Box) pipes() error {
+	make := os.Pipe
+	if len(b.ports) > 0 {
+		make = socketPair
+	}
+	says, w, err := make()
 	if err != nil {
 		return err
 	}
@@ -179,15 +193,18 @@ func (b *Box) Started() error {
 	closeFiles(b.pins)
 	closeFiles([]*os.File{b.printed})
 	b.Files, b.pins, b.printed = nil, nil, nil
-	text, err := io.ReadAll(io.LimitReader(b.says, 4<<10))
+	text, err := b.hear()
 	closeFiles([]*os.File{b.says})
 	b.says = nil
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "sandbox", "", "it is not known whether the command was started: %w", err)
 	}
 	why, ran := strings.CutPrefix(strings.TrimSpace(string(text)), string(running))
-	if ran && why == "" {
+	if ran && why == "" && len(b.inner) == len(b.ports) {
 		return nil
+	}
+	if ran && why == "" {
+		why = "its listeners did not arrive"
 	}
 	failed := &notStarted{why: why}
 	if !ran && why == "" && b.words != nil {
@@ -200,6 +217,10 @@ func (b *Box) Started() error {
 	}
 	return types.Errorf(types.ErrPermission, "sandbox", "", "%w", failed)
 }
+
+// Listeners returns what listens inside of the box at the ports of Command.Listen, in their order, once Started has returned without an error. Whoever connects is the
+// command, or what it has started: nothing else is in its network. They are closed with the box.
+func (b *Box) Listeners() []net.Listener { return b.inner }
 
 // namePins returns what bubblewrap printed with the paths of what it was to mount in place of their descriptors.
 func namePins(words string, pins []*os.File) string {
@@ -253,6 +274,9 @@ func raw(list []string) [][]byte {
 func (b *Box) Close() (changed []string, err error) {
 	closeFiles(append(b.Files, b.says, b.words, b.printed))
 	closeFiles(b.pins)
+	for _, l := range b.inner {
+		_ = l.Close() // whoever serves it may have
+	}
 	for _, h := range slices.Backward(b.held) {
 		if e := h.release(); e != nil && err == nil {
 			err = types.Errorf(types.ErrStorage, "sandbox", h.path, "cannot remove what held the name of a protected path: %w", e)
@@ -268,7 +292,7 @@ func (b *Box) Close() (changed []string, err error) {
 			changed = append(changed, path)
 		}
 	}
-	b.Files, b.pins, b.says, b.words, b.printed, b.held, b.watched = nil, nil, nil, nil, nil, nil, nil
+	b.Files, b.pins, b.says, b.words, b.printed, b.held, b.watched, b.inner = nil, nil, nil, nil, nil, nil, nil, nil
 	return sortPaths(changed), err
 }
 

@@ -54,13 +54,17 @@ func runJob(args []string) (says io.Writer, err error) {
 			return pipe, fmt.Errorf("standard error: %w", err)
 		}
 	}
+	inner, err := listenInside(j.Listen)
+	if err != nil {
+		return pipe, err
+	}
 	if err := unix.Chdir(string(j.Dir)); err != nil {
 		return pipe, fmt.Errorf("the directory %s: %w; the policy may hide it", j.Dir, err)
 	}
 	if err := confine(j); err != nil {
 		return pipe, err
 	}
-	if _, err := pipe.Write([]byte{running}); err != nil {
+	if err := sayRunning(pipe, inner); err != nil {
 		return pipe, err // nobody waits for it any more
 	}
 	err = unix.Exec(string(j.Path), cooked(j.Args), cooked(j.Env))

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"slices"
+
+	"rnix/internal/hosts"
 )
 
 // Meet returns the policy that allows what both allow: for each path the lesser access, for each host and socket both, for each
@@ -27,9 +29,7 @@ func Meet(a, b Policy) Policy {
 	}
 	meetPaths(a, b, &out)
 	if out.Net == NetHosts {
-		if out.Hosts = meetHosts(a, b); len(out.Hosts) == 0 {
-			out.Net = NetNone
-		}
+		out.Hosts = meetHosts(a, b)
 	}
 	return out
 }
@@ -93,35 +93,15 @@ func meetTrees(a, b []string) []string {
 	return top
 }
 
+// meetHosts returns the hosts that both policies let be reached.
 func meetHosts(a, b Policy) []string {
-	var all []hostPattern
-	for _, x := range hostsOf(a) {
-		for _, y := range hostsOf(b) {
-			if both, ok := x.meet(y); ok {
-				all = append(all, both)
-			}
-		}
+	ra, _ := hosts.ParseAll(a.Hosts) // both have passed Check
+	rb, _ := hosts.ParseAll(b.Hosts)
+	switch {
+	case a.Net == NetOpen:
+		return rb.Strings()
+	case b.Net == NetOpen:
+		return ra.Strings()
 	}
-	var out []string
-	for i, h := range all {
-		if !slices.ContainsFunc(all, func(o hostPattern) bool { return o != h && o.covers(h) }) && !slices.Contains(all[:i], h) {
-			out = append(out, h.String())
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// hostsOf returns the hosts of a policy. With an open network there is one pattern that covers all: the empty name.
-func hostsOf(p Policy) []hostPattern {
-	if p.Net == NetOpen {
-		return []hostPattern{{wild: true}}
-	}
-	var out []hostPattern
-	for _, h := range p.Hosts {
-		if parsed, err := parseHost(h); err == nil {
-			out = append(out, parsed)
-		}
-	}
-	return out
+	return hosts.Meet(ra, rb).Strings()
 }

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"io"
 	"os"
 )
 
@@ -32,5 +33,9 @@ type holding struct{ path string }
 func hold(string) (*holding, error) { return nil, errNoBoxes }
 
 func (*holding) release() error { return nil }
+
+func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errNoBoxes }
+
+func (b *Box) hear() ([]byte, error) { return io.ReadAll(b.says) }
 
 func pin([]string) ([]string, []*os.File, error) { return nil, nil, errNoBoxes }

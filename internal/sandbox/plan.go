@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"rnix/internal/hosts"
 	"rnix/types"
 )
 
@@ -42,8 +44,8 @@ func MakePlan(policy Policy, host Host, files Files) (Plan, error) {
 	if plan.Rung, err = host.Choose(policy.Level); err != nil {
 		return Plan{}, refuse("%w; see: rnix doctor", err)
 	}
-	if policy.Net == NetHosts {
-		return Plan{}, refuse("cannot limit the network to single hosts yet; use the network none or open")
+	if policy.Net == NetHosts && plan.Rung == RungLandlock {
+		return Plan{}, refuse("%w", ErrHosts)
 	}
 	if plan.Unix && (plan.Rung == RungLandlock || !slices.Equal(policy.Sockets, []string{"/"})) {
 		return Plan{}, refuse("cannot allow single Unix sockets: %s cannot tell them apart; remove them from the policy", plan.Rung)
@@ -56,6 +58,9 @@ func MakePlan(policy Policy, host Host, files Files) (Plan, error) {
 	}
 	return plan, planLandlock(&plan, files)
 }
+
+// ErrHosts is why no network of single hosts can be had.
+var ErrHosts = errors.New("cannot limit the network to single hosts with Landlock, which knows ports and no addresses; install bubblewrap (see: rnix doctor), or use the network none or open")
 
 func refuse(format string, args ...any) error {
 	return types.Errorf(types.ErrPermission, "sandbox", "", format, args...)
@@ -93,6 +98,12 @@ func (p *Plan) commonGaps() {
 	if p.Unix {
 		p.Gaps = append(p.Gaps, "every Unix socket in a visible directory can be connected to")
 	}
+	if p.Policy.Net == NetHosts {
+		p.Gaps = append(p.Gaps, "a host that is allowed can pass on what it is sent, and answer for others that share its address")
+		for _, name := range hosts.WaysOut(p.Policy.Hosts) {
+			p.Gaps = append(p.Gaps, "what commands read can be published at "+name+" by whoever has an account there")
+		}
+	}
 	p.Gaps = append(p.Gaps, "processor time, disk space and, but for sandbox.memory, memory are bounded for each process, not for all of a command's")
 }
 
@@ -122,7 +133,7 @@ func (p Policy) Explain() string {
 	case NetOpen:
 		line("network", nil, "open: every host")
 	default:
-		line("network", p.Hosts, "none")
+		line("network", p.Hosts, "by the proxy, to no host")
 	}
 	line("sockets", p.Sockets, "none")
 	switch {

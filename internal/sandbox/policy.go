@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/hosts"
 	"rnix/types"
 )
 
@@ -38,9 +39,15 @@ type Net string
 // The networks.
 const (
 	NetNone  Net = "none"  // none but, under bubblewrap, a loopback of its own
-	NetHosts Net = "hosts" // the hosts that the policy names; needs a proxy
+	NetHosts Net = "hosts" // the hosts that the policy names, by a proxy at Proxy; under bubblewrap only
 	NetOpen  Net = "open"  // the network of the host
 )
+
+// Proxy is the port of 127.0.0.1, as the command finds it, at which its proxy is where Net is hosts.
+const Proxy = 3128
+
+// Road is the port of 127.0.0.1 at which a box with a network of its own reaches the daemon, where it is given that.
+const Road = 3127
 
 var nets = []Net{NetNone, NetHosts, NetOpen}
 
@@ -56,7 +63,7 @@ type Policy struct {
 	Hide    []string `json:"hide,omitempty" yaml:"hide,omitempty"`       // likewise
 	Protect []string `json:"protect,omitempty" yaml:"protect,omitempty"` // likewise; may not exist
 	Net     Net      `json:"net" yaml:"net"`
-	Hosts   []string `json:"hosts,omitempty" yaml:"hosts,omitempty"`     // for NetHosts: name, name:port or *.name
+	Hosts   []string `json:"hosts,omitempty" yaml:"hosts,omitempty"`     // for NetHosts: rules and presets of package hosts
 	Sockets []string `json:"sockets,omitempty" yaml:"sockets,omitempty"` // Unix sockets or trees of them; "/" is all
 	Limits  Limits   `json:"limits,omitzero" yaml:"limits,omitempty"`
 	// Run are the files and trees that alone may be executed, if Read or Write contain them too; nil = all that can be read. Only Landlock
@@ -105,10 +112,8 @@ func (p Policy) Check() error {
 			}
 		}
 	}
-	for _, h := range p.Hosts {
-		if _, err := parseHost(h); err != nil {
-			return bad("hosts", "%w", err)
-		}
+	if _, err := hosts.ParseAll(p.Hosts); err != nil {
+		return err
 	}
 	for _, l := range p.Limits.named() {
 		if *l.value < 0 {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,25 @@ type Refusal struct {
 	Target string
 	// Advice is what a person can do, as half a sentence.
 	Advice string
+	// Why is what was refused, in place of what Wanted and Target say; empty = that.
+	Why string
+}
+
+// Besides returns what was read of a command's refusals without what is told already, of hosts that its proxy has refused: their name is enough, and so are words
+// that name no host.
+func Besides(read, told []Refusal) []Refusal {
+	if len(told) == 0 {
+		return read
+	}
+	host := func(target string) string {
+		if name, _, err := net.SplitHostPort(target); err == nil {
+			return name
+		}
+		return target
+	}
+	return slices.DeleteFunc(slices.Clone(read), func(r Refusal) bool {
+		return r.Wanted == WantedNet && (r.Target == "" || slices.ContainsFunc(told, func(t Refusal) bool { return host(t.Target) == host(r.Target) }))
+	})
 }
 
 // mostRefusals bounds how many refusals of one command are told apart.
@@ -51,6 +71,9 @@ func (r Refusal) Text() string {
 func (r Refusal) Notice() string { return r.what() + "; " + r.Advice }
 
 func (r Refusal) what() string {
+	if r.Why != "" {
+		return r.Why
+	}
 	what := "the sandbox does not let commands " + string(r.Wanted) + " " + r.Target
 	switch r.Wanted {
 	case WantedRead:
@@ -167,7 +190,7 @@ func (r *refusals) judge(line string) {
 // host adds a host that could not be reached, if the policy refuses it.
 func (r *refusals) host(host string) {
 	switch {
-	case r.plan.Policy.Net == NetOpen, host != "" && r.plan.Policy.Reaches(host):
+	case r.plan.Policy.Net == NetOpen:
 		return
 	case r.plan.Rung == RungBwrap && isLoopback(host):
 		return // the command has a loopback, where nothing has answered
@@ -294,8 +317,26 @@ func (r *refusals) writes(name, path string, e failure) bool {
 // add adds a refusal, once.
 func (r *refusals) add(wanted Wanted, target string) {
 	if !slices.ContainsFunc(r.out, func(e Refusal) bool { return e.Wanted == wanted && e.Target == target }) {
-		r.out = append(r.out, Refusal{wanted, target, r.plan.advice(wanted, target)})
+		e := Refusal{Wanted: wanted, Target: target, Advice: r.plan.advice(wanted, target)}
+		if wanted == WantedNet && r.plan.Policy.Net == NetHosts {
+			e.Why = "the sandbox lets commands reach hosts by its proxy alone, which HTTPS_PROXY and HTTP_PROXY name"
+			if target != "" {
+				e.Why += ", so " + target + " was not reached without it"
+			}
+			if target != "" && r.plan.Policy.Reaches(target) {
+				e.Advice = "the host is allowed: use a program, or an option of it, that obeys these variables"
+			}
+		}
+		r.out = append(r.out, e)
 	}
+}
+
+// AllowHost says what a person can do about a host that is refused.
+func AllowHost(host string) string {
+	if host == "" {
+		host = "HOST"
+	}
+	return "a person can allow it with --allow-host " + strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80") + ", or under sandbox.hosts in config.yaml"
 }
 
 // advice says what a person can do about a refusal.
@@ -304,6 +345,9 @@ func (p *Plan) advice(wanted Wanted, target string) string {
 	with := p.Policy
 	switch wanted {
 	case WantedNet:
+		if with.Net == NetHosts {
+			return AllowHost(target)
+		}
 		return "a person can allow it with --net open, or net: open under sandbox in config.yaml"
 	case WantedRead:
 		if with.Read = append(slices.Clone(with.Read), target); with.Allows(target, AccessRead) {

@@ -199,7 +199,7 @@ func TestRefusalSaysWhatAPersonCanDo(t *testing.T) {
 	} {
 		plan := refusedPlan(RungLandlock)
 		wanted, path, _ := strings.Cut(target, " ")
-		r := Refusal{Wanted(wanted), path, plan.advice(Wanted(wanted), path)}
+		r := Refusal{Wanted: Wanted(wanted), Target: path, Advice: plan.advice(Wanted(wanted), path)}
 		if text := r.Text(); !strings.Contains(text, "trying again does not help, ") || !strings.Contains(text, want) || !strings.Contains(text, path) || !strings.HasPrefix(text, "the sandbox ") {
 			t.Errorf("%s: %s", target, text)
 		}

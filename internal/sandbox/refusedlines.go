@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"rnix/internal/hosts"
 )
 
 // mostLine is the longest line that is taken for an error, in bytes.
@@ -120,8 +122,8 @@ func firstOf(s, chars string) int {
 	return len(s)
 }
 
-// hosts are where errors of the network name a host, and perhaps a port, in order of their worth.
-var hosts = compiled(
+// hostForms are where errors of the network name a host, and perhaps a port, in order of their worth.
+var hostForms = compiled(
 	`(?i)could not resolve host(?:name)?:? ([\w.:-]+)`,
 	`(?i)unable to resolve host(?: address)? ["'‘`+"`"+`]?([\w.-]+)`,
 	`getaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([\w.-]+)`,
@@ -159,12 +161,12 @@ func netIn(line, lower string) (host string, told bool) {
 	if !told || strings.Contains(line, "dial unix ") {
 		return "", false
 	}
-	for _, form := range hosts() {
+	for _, form := range hostForms() {
 		if m := form.FindStringSubmatch(line); m != nil {
 			if host = strings.TrimRight(m[1], ".:"); len(m) > 2 {
 				host = net.JoinHostPort(strings.Trim(host, "[]"), m[2])
 			}
-			if _, err := parseHost(host); err == nil && host != "rnix" { // which is the name of every box
+			if _, err := hosts.ParseTarget(host, 1); err == nil && host != "rnix" { // which is the name of every box
 				return host, true
 			}
 		}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"slices"
 
+	"rnix/internal/hosts"
 	"rnix/types"
 )
 
@@ -11,6 +12,8 @@ import (
 type Settings struct {
 	Level Level `json:"level,omitempty"` // empty = not said
 	Net   Net   `json:"net,omitempty"`   // empty = not said
+	// Hosts are those that commands may reach where Net is hosts; nil = not said.
+	Hosts []hosts.Said `json:"hosts,omitzero"`
 	Paths
 	// Also are paths that were said elsewhere: what is not allowed by each of them and by Paths is not allowed.
 	Also []Paths `json:"also,omitempty"`
@@ -59,7 +62,7 @@ func (s Settings) Text() string {
 	case s.Net == NetOpen:
 		return string(s.Level) + ", network open"
 	}
-	return string(s.Level) + ", network to some hosts"
+	return string(s.Level) + ", network to hosts"
 }
 
 // Check returns an INVALID error that names the field, its value and what is wanted, or nil. What is not said is right.
@@ -78,16 +81,13 @@ func (s Settings) Check() error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	if s.Net == NetHosts {
-		return types.Errorf(types.ErrInvalid, "sandbox", "net", "the network cannot be limited to single hosts yet; use none or open")
-	}
-	return nil
+	return hosts.Check(s.Hosts)
 }
 
 // all returns the paths that were said, each in one place.
 func (s Settings) all() []Paths { return append([]Paths{s.Paths}, s.Also...) }
 
-// With returns s with what o says: its level, network and bounds in place of those of s, its paths besides them.
+// With returns s with what o says: its level, network and bounds in place of those of s, its paths and hosts besides them.
 func (s Settings) With(o Settings) Settings {
 	if o.Level != "" {
 		s.Level = o.Level
@@ -95,15 +95,25 @@ func (s Settings) With(o Settings) Settings {
 	if o.Net != "" {
 		s.Net = o.Net
 	}
+	if o.Hosts != nil {
+		s.Hosts = hosts.Add(append([]hosts.Said{}, s.Hosts...), o.Hosts)
+	}
 	s.Optional = s.Optional || o.Optional
 	s.Bounds = s.Bounds.With(o.Bounds)
 	s.Paths, s.Protect = s.with(o.Paths), sortPaths(slices.Concat(s.Protect, o.Protect))
 	return s
 }
 
-// Tighten returns s with a level, a network and bounds, as far as these allow no more.
-func (s Settings) Tighten(level Level, net Net, bounds types.Bounds) Settings {
-	return MeetSettings(s, s.With(Settings{Level: level, Net: net, Bounds: bounds}))
+// Tighten returns s with a level, a network and bounds, as far as these allow no more. Hosts, where they are not nil, are all that is left of those of s; without a
+// network they are one of hosts.
+func (s Settings) Tighten(level Level, net Net, bounds types.Bounds, said []hosts.Said) Settings {
+	o := s.With(Settings{Level: level, Net: net, Bounds: bounds})
+	if said != nil {
+		if o.Hosts = said; net == "" {
+			o.Net = NetHosts
+		}
+	}
+	return MeetSettings(s, o)
 }
 
 // MeetSettings returns the settings that allow what both allow. Both must have a level and a network.
@@ -111,6 +121,14 @@ func MeetSettings(a, b Settings) Settings {
 	out := Settings{
 		Level: later(levels, a.Level, b.Level), Net: nets[min(slices.Index(nets, a.Net), slices.Index(nets, b.Net))], Paths: a.Paths,
 		Protect: sortPaths(slices.Concat(a.Protect, b.Protect)), Optional: a.Optional && b.Optional, Within: a.Within, Bounds: a.Bounds.Meet(b.Bounds),
+	}
+	switch {
+	case a.Net == NetOpen && (b.Net != NetOpen || a.Hosts == nil):
+		out.Hosts = b.Hosts
+	case b.Net == NetOpen && (a.Net != NetOpen || b.Hosts == nil):
+		out.Hosts = a.Hosts
+	case a.Hosts != nil && b.Hosts != nil:
+		out.Hosts = append([]hosts.Said{}, hosts.MeetSaid(a.Hosts, b.Hosts)...)
 	}
 	for _, paths := range append(slices.Clone(a.Also), b.all()...) {
 		if !slices.ContainsFunc(out.all(), paths.equal) {
@@ -155,6 +173,9 @@ func (s Settings) Policy(place Place, made bool) Policy {
 	}
 	at := Standard(place)
 	at.Level, at.Net, at.Protect = s.Level, s.Net, append(at.Protect, s.Protect...)
+	if s.Net == NetHosts {
+		at.Hosts = hosts.RulesOf(s.Hosts).Strings()
+	}
 	if n := s.Bounds.Processes; n != 0 { // also where only a limit of each command can be enforced
 		at.Limits.Processes = int64(max(0, n))
 	}

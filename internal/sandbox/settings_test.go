@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"rnix/internal/hosts"
 	"rnix/types"
 )
 
@@ -17,7 +18,8 @@ func anySettings(t *rapid.T, name string) Settings {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(append([]string{"/a/b/c", "/e", "/h/me/notes", "/a/.rnix"}, someWork...)), 0, 2, rapid.ID).Draw(t, name+field)
 	}
 	return Settings{
-		Level: rapid.SampledFrom([]Level{"", LevelAuto, LevelLandlock, LevelBwrap}).Draw(t, name+"level"), Net: rapid.SampledFrom([]Net{"", NetNone, NetOpen}).Draw(t, name+"net"),
+		Level: rapid.SampledFrom([]Level{"", LevelAuto, LevelLandlock, LevelBwrap}).Draw(t, name+"level"), Net: rapid.SampledFrom([]Net{"", NetNone, NetHosts, NetOpen}).Draw(t, name+"net"),
+		Hosts: rapid.SampledFrom([][]hosts.Said{nil, {}, hosts.Say("x", rapid.SliceOfNDistinct(rapid.SampledFrom(someHosts), 1, 4, rapid.ID).Draw(t, name+"hosts")...)}).Draw(t, name+"said"),
 		Paths: Paths{Read: paths("read"), Write: paths("write"), Hide: paths("hide")}, Optional: rapid.Bool().Draw(t, name+"optional"),
 		Bounds: types.Bounds{Memory: rapid.SampledFrom([]types.Memory{0, -1, 1 << 30, 4 << 30}).Draw(t, name+"memory"), Processes: rapid.SampledFrom([]types.Tasks{0, -1, 64, 2048, 8192}).Draw(t, name+"processes")},
 	}
@@ -46,7 +48,7 @@ func TestWhatIsStartedInsideHasNoMore(t *testing.T) {
 				place, made = placeAt(t, "next "), false
 			} else {
 				agent := anySettings(t, "agent ")
-				s = s.Tighten(agent.Level, agent.Net, agent.Bounds)
+				s = s.Tighten(agent.Level, agent.Net, agent.Bounds, agent.Hosts)
 			}
 			p := s.Policy(place, made).Canonical()
 			for _, path := range append(probes(), someWork...) {
@@ -54,6 +56,11 @@ func TestWhatIsStartedInsideHasNoMore(t *testing.T) {
 					if p.Access(probe) > above.Access(probe) {
 						t.Fatalf("generation %d, at %s: %v of %s, and above %v\n%+v\n%s\nabove:\n%s", i, place.Work, p.Access(probe), probe, above.Access(probe), s, p.Explain(), above.Explain())
 					}
+				}
+			}
+			for _, host := range append(reached, someHosts...) {
+				if p.Reaches(host) && !above.Reaches(host) {
+					t.Fatalf("generation %d reaches %s, and above it is\n%s", i, host, above.Explain())
 				}
 			}
 			if m := Meet(p, above); m.Level != p.Level || m.Net != p.Net {
@@ -69,7 +76,7 @@ func TestWhatIsStartedInsideHasNoMore(t *testing.T) {
 
 func TestSettingsAreChecked(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"": {}, "level": {Level: "loose"}, "net": {Net: "some"}, "net ": {Net: NetHosts}, "write": {Paths: Paths{Write: []string{"x"}}}, "hide": {Within: []string{"/a/.."}},
+		"": {}, "level": {Level: "loose"}, "net": {Net: "some"}, "hosts": {Net: NetHosts, Hosts: hosts.Say("", "a b")}, "write": {Paths: Paths{Write: []string{"x"}}}, "hide": {Within: []string{"/a/.."}},
 	} {
 		err := s.Check()
 		if want == "" && err != nil || want != "" && types.CodeOf(err) != types.ErrInvalid {
@@ -86,7 +93,7 @@ func TestLandlockDoesNotTightenWhatBubblewrapMayConfine(t *testing.T) {
 		{LevelAuto, LevelLandlock, LevelAuto}, {LevelLandlock, LevelAuto, LevelAuto}, {LevelBwrap, LevelLandlock, LevelBwrap},
 		{LevelAuto, LevelBwrap, LevelBwrap}, {LevelOff, LevelLandlock, LevelLandlock}, {LevelLandlock, LevelOff, LevelLandlock},
 	} {
-		if got := (Settings{Level: c.have, Net: NetNone}).Tighten(c.said, "", types.Bounds{}).Level; got != c.want {
+		if got := (Settings{Level: c.have, Net: NetNone}).Tighten(c.said, "", types.Bounds{}, nil).Level; got != c.want {
 			t.Errorf("%s, tightened by %s, is %s and not %s", c.have, c.said, got, c.want)
 		}
 	}

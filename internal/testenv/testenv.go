@@ -87,6 +87,7 @@ func runDaemon() int {
 	if text, said := os.LookupEnv(IdleEnv); said && err == nil {
 		opt.Idle, err = time.ParseDuration(text)
 	}
+	err = errors.Join(err, network(&opt))
 	if text, said := os.LookupEnv(EventsEnv); said && err == nil {
 		opt.Events, err = strconv.Atoi(text)
 	}

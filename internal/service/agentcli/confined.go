@@ -3,9 +3,13 @@ package agentcli
 import (
 	"context"
 	"encoding/json"
+	"net"
+	"strconv"
 
 	"rnix/drivers/harness"
 	"rnix/internal/kernelmcp"
+	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -22,6 +26,8 @@ type Boxes interface {
 // Roads opens roads of processes. *ipc.Channels does.
 type Roads interface {
 	Road(owner types.PID) (address string, end func(), err error)
+	// Inside is a road in a box that has a network of its own, at a listener there.
+	Inside(owner types.PID, at net.Listener)
 }
 
 // Confine says how an agent CLI is confined, and where it finds the models of its vendors if its requests are metered. One in the sandbox has a road to
@@ -37,7 +43,7 @@ func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readO
 	if err != nil || by.Home == "" && !metered {
 		return by, err
 	}
-	at, err := road(d, &by, c.PID)
+	at, err := roadOf(d, &by, c.PID)
 	if err == nil && by.Home != "" {
 		by.Road = at
 	}
@@ -54,8 +60,13 @@ func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readO
 	return by, nil
 }
 
-// road opens a road for an agent CLI that is confined in a way, until it has ended, and returns its address.
-func road(d *Service, by *harness.Confined, owner types.PID) (address string, err error) {
+// roadOf opens a road for an agent CLI that is confined in a way, until it has ended, and returns its address. In a network of its own it is there: what is on the
+// loopback of this machine is out of its reach.
+func roadOf(d *Service, by *harness.Confined, owner types.PID) (address string, err error) {
+	if by.Home != "" && !by.Box.Plan.Network {
+		by.Box.Inner = append(by.Box.Inner, proc.Inner{Port: sandbox.Road, Serve: func(l net.Listener) { d.Roads.Inside(owner, l) }})
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.Road)), nil
+	}
 	address, end, err := d.Roads.Road(owner)
 	if err == nil {
 		by.Also(end)

@@ -62,6 +62,9 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "it waits for no answer, or not any more; `rnix asks` lists those that do")
 	}
 	a := all[0]
+	if a.Path == permit.HostPath && len(req.Input) > 0 {
+		return resp, types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(req.Number, 10), "the command connects to the host that is asked about, and to no other: allow it or deny it")
+	}
 	if err := fits(&a, &req); err != nil {
 		return resp, err
 	}

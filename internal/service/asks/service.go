@@ -98,7 +98,7 @@ func (d *Service) Judge(p *kernel.Process, c *permit.Call) permit.Verdict {
 	c.Real = placeOf
 	v := own.Permissions.Judge(c)
 	if v.Decision == permit.Ask && !c.Question() && d.granted(p.UUID, c) {
-		return permit.Verdict{Decision: permit.Allow}
+		return permit.Verdict{Decision: permit.Allow, Rule: v.Rule, Granted: true}
 	}
 	return v
 }

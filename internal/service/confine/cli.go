@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/agent"
 	"rnix/drivers/harness"
+	"rnix/internal/hosts"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/sandbox"
@@ -185,7 +187,7 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 	if err := furnish(s, &g); err != nil {
 		return open, err
 	}
-	box, err := s.box(g.settings, g.place, g.made, g.environ(c.Env))
+	box, err := s.box(g.settings, g.place, g.made, g.environ(c.Env), &c, "the agent CLI "+cli.Name())
 	if err != nil || box.Plan.Rung == sandbox.RungNone {
 		return open, err
 	}
@@ -212,7 +214,11 @@ func cliOf(s *Service, c *vfs.Caller, cli clis.CLI, program, dir string, readOnl
 	if dir != "" {
 		read = append(read, dir)
 	}
-	g.settings = with(g.settings, sandbox.Settings{Net: sandbox.NetOpen, Paths: sandbox.Paths{Read: read, Write: []string{g.home}}})
+	net, said := sandbox.NetOpen, []hosts.Said(nil)
+	if g.settings.Net == sandbox.NetHosts {
+		net, said = sandbox.NetHosts, agent.SaidHosts("the agent CLI "+cli.Name(), g.login.Hosts)
+	}
+	g.settings = with(g.settings, sandbox.Settings{Net: net, Hosts: said, Paths: sandbox.Paths{Read: read, Write: []string{g.home}}})
 	if readOnly {
 		g.settings.Within, g.made = []string{}, false
 		g.place.Tools = append(g.place.Tools, g.place.Work)

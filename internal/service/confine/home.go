@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/permit"
 	"rnix/internal/sandbox"
 	"rnix/kernel"
 	"rnix/types"
@@ -19,6 +21,7 @@ import (
 // Kernel knows the rights of processes. *kernel.KernelImpl is one.
 type Kernel interface {
 	Info(pid types.PID) (kernel.Info, error)
+	AskFor(ctx context.Context, of types.UUID, id string, c permit.Call) (kernel.Permission, error)
 }
 
 func homes(data string) string { return filepath.Join(data, "homes") }

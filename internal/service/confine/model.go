@@ -28,7 +28,7 @@ func (s *Service) Model(c vfs.Caller, program, command string) (llm.Confined, er
 	if err := furnish(s, &m.guest); err != nil {
 		return llm.Confined{}, err
 	}
-	box, err := s.box(m.settings, m.place, m.made, m.env)
+	box, err := s.box(m.settings, m.place, m.made, m.env, &c, "the model "+program)
 	if err != nil || box.Plan.Rung == sandbox.RungNone {
 		return llm.Confined{Box: open.Box}, err
 	}

@@ -21,6 +21,8 @@ type Own struct {
 	Over func(id types.UUID) bool
 	Log  *slog.Logger
 
+	counted counts // by the proxies of its boxes
+
 	work sync.WaitGroup
 	temp sync.RWMutex // while a directory of temporary files is made, or is put aside since its history is over
 	used sync.Map     // names of the directories of temporary files that were made since the start for what a person tries: their history, none, is always over
@@ -107,8 +109,9 @@ func (s *Own) sweepCaches(now time.Time) {
 	}
 }
 
-// Ended removes the temporary files of a history, beside the caller, if it has ended for good.
+// Ended is called when a run of a process has ended. It removes the temporary files of the history, beside the caller, if that has ended for good.
 func (s *Own) Ended(id types.UUID) {
+	s.counted.forget(id)
 	if s.Over(id) {
 		s.work.Go(func() { s.clear(id) }) // ends with the files; waited for by Close
 	}

@@ -48,7 +48,7 @@ func (r *Refusals) heeded(box *proc.Box, c vfs.Caller, by string) {
 	}
 	plan := box.Plan
 	box.Ended = func(exit proc.ExitInfo, said string) {
-		refused := plan.Refused(sandbox.Outcome{Code: max(1, exit.Code), Output: said, Reads: readable}, sandbox.Disk{})
+		refused := sandbox.Besides(plan.Refused(sandbox.Outcome{Code: max(1, exit.Code), Output: said, Reads: readable}, sandbox.Disk{}), exit.Refused)
 		r.tell(c, by, refused, exit.Changed)
 	}
 }

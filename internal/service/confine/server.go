@@ -46,7 +46,7 @@ func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
 		start, err = s.pinned(&cfg, dir)
 	}
 	if err == nil && !settings.Off() {
-		box, err = s.box(settings, place, made, env)
+		box, err = s.box(settings, place, made, env, &cfg.Owner, "the MCP server "+cfg.Name)
 	}
 	if box.Start, box.Free = start, free; err != nil {
 		free()
@@ -101,7 +101,13 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 	place.Tools = append(place.Tools, named(&cfg.MCPServer, reach)...)
 	says := cfg.Sandbox
 	if says.Net == "" && reach.changed(&cfg.MCPServer, c.Env) != "" { // commands would have the network by it that they have not
-		says.Net = settings.Net
+		says.Net, says.Hosts = settings.Net, nil
+		for _, said := range settings.Hosts {
+			says.Hosts = append(says.Hosts, said.Host)
+		}
+		if says.Net != sandbox.NetHosts {
+			says.Hosts = nil
+		}
 	}
 	return serverSettings(settings, says, place), place, made, nil
 }
@@ -114,7 +120,14 @@ func serverSettings(s sandbox.Settings, need agent.ServerSandbox, place sandbox.
 	if need.Level == sandbox.LevelAuto && s.Level == sandbox.LevelBwrap { // a project can say auto
 		need.Level = ""
 	}
-	s = with(s, sandbox.Settings{Level: need.Level, Net: cmp.Or(need.Net, sandbox.NetOpen), Paths: need.Paths(place.Home, place.Work)})
+	net := cmp.Or(need.Net, sandbox.NetOpen)
+	if need.Net == "" && len(need.Hosts) > 0 {
+		net = sandbox.NetHosts
+	}
+	if net == sandbox.NetHosts {
+		s.Hosts = nil // its entry says them
+	}
+	s = with(s, sandbox.Settings{Level: need.Level, Net: net, Hosts: agent.SaidHosts("its entry", need.Hosts), Paths: need.Paths(place.Home, place.Work)})
 	if !need.WritesWork() { // names in it would be held for as long as the server runs
 		s.Within = []string{}
 	}

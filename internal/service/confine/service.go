@@ -44,6 +44,7 @@ type Service struct {
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Users   *profile.Reader // what the user's own configuration says
+	Network *Network        // nil = that of this machine
 	// Enforced returns which bounds of what a process uses are enforced by cgroups.
 	Enforced func() proc.Enforced
 
@@ -84,15 +85,19 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 	if spec.Kind != proc.KindShell || spec.Owner == 0 {
 		return open, nil
 	}
-	place, settings, made, err := s.of(spec.Owner)
+	c, _, err := profileOf(s.Caller, spec.Owner)
+	if err != nil {
+		return open, err
+	}
+	place, settings, made, err := s.ofCaller(&c)
 	if err != nil || settings.Off() {
 		return open, err
 	}
-	return s.box(settings, place, made, spec.Env)
+	return s.box(settings, place, made, spec.Env, &c, "")
 }
 
-// box returns the box of a child with these settings, and makes the directories that are its own.
-func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool, env []string) (proc.Box, error) {
+// box returns the box of a child of a process with these settings, and makes the directories that are its own. by names the child; empty = it is a command.
+func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool, env []string, c *vfs.Caller, by string) (proc.Box, error) {
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
 	if err := s.makeDirs(place.Temp, place.Cache); err != nil { // before the plan, which gives nothing that does not exist
 		return open, err
@@ -103,7 +108,8 @@ func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool,
 	}
 	now := time.Now()
 	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
-	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(env)}, nil
+	box := proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(env)}
+	return box, outlet(s, &box, c, by)
 }
 
 // project names that for which caches and homes are: the repository, or else the directory.
@@ -113,7 +119,7 @@ func project(place sandbox.Place) string { return cmp.Or(place.Git.Common, place
 // box if the settings allow that.
 func (s *Service) plan(settings sandbox.Settings, place sandbox.Place, made bool) (sandbox.Plan, error) {
 	host := s.Host()
-	if settings.Optional && host.Best() == sandbox.RungNone {
+	if settings.Optional && host.Best() == sandbox.RungNone && settings.Net != sandbox.NetHosts {
 		return sandbox.Plan{Policy: sandbox.Everything()}, nil
 	}
 	plan, err := sandbox.MakePlan(settings.Policy(place, made), host, sandbox.Disk{})
@@ -136,10 +142,12 @@ func levelOf(s *Service, settings sandbox.Settings) (sandbox.Level, error) {
 	host := s.Host()
 	rung, err := host.Choose(settings.Level)
 	switch {
-	case err != nil && settings.Optional && host.Best() == sandbox.RungNone:
+	case err != nil && settings.Optional && host.Best() == sandbox.RungNone && settings.Net != sandbox.NetHosts:
 		return sandbox.LevelOff, nil
 	case err != nil:
 		return "", refusal(types.Errorf(types.ErrPermission, "Start", "", "%w; see: rnix doctor", err))
+	case settings.Net == sandbox.NetHosts && rung == sandbox.RungLandlock:
+		return "", types.Errorf(types.ErrPermission, "Start", "", "%w", sandbox.ErrHosts)
 	}
 	return sandbox.Level(rung), nil
 }

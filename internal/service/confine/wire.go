@@ -3,9 +3,11 @@ package confine
 import (
 	"context"
 
+	"rnix/internal/hosts"
 	"rnix/internal/sandbox"
 	"rnix/internal/service"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // Finder finds what callers name.
@@ -50,9 +52,24 @@ func (s *Service) Register(on *service.Wire) {
 		}
 		p := plan.Policy
 		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Bounds: boundsOf(s, t.PID, plan.Rung), Gaps: plan.Gaps, Others: unconfined(s), Program: program}
+		r.Hosts = saidTo(s, t.PID, &p, req.MCP == "" && !req.Model)
+		for _, n := range s.counted.totals(t.UUID) {
+			r.Traffic = append(r.Traffic, ipc.HostTraffic(n))
+		}
 		if plan.Rung == sandbox.RungNone {
 			r.By, r.Others = string(sandbox.LevelOff), nil
 		}
 		return r, nil
 	})
+}
+
+// saidTo returns the hosts that a policy of a process lets be reached: of its commands, as they were said.
+func saidTo(s *Service, pid types.PID, p *sandbox.Policy, commands bool) []hosts.Said {
+	if p.Net != sandbox.NetHosts {
+		return nil
+	}
+	if _, settings, _, err := s.of(pid); commands && err == nil {
+		return settings.Hosts
+	}
+	return hosts.Say("", p.Hosts...)
 }

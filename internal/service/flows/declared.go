@@ -98,7 +98,7 @@ func prepare(p Profile, c *initfile.Child) (ag *agent.Agent, o kernel.SpawnOpts,
 	if p, err = p.In("Spawn", c.Cwd, c.Env); err != nil {
 		return nil, o, nil, err
 	}
-	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, ProcSpec: types.ProcSpec{Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, AllowedDevices: c.Allow, DeniedDevices: c.Deny, Sandbox: string(c.Sandbox.Level), Net: string(c.Sandbox.Net), Bounds: c.Sandbox.Bounds()}, TimeoutMs: c.Timeout.Or(0).Milliseconds(), MCP: c.MCP})
+	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, ProcSpec: types.ProcSpec{Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, AllowedDevices: c.Allow, DeniedDevices: c.Deny, Sandbox: string(c.Sandbox.Level), Net: string(c.Sandbox.Net), Bounds: c.Sandbox.Bounds()}, OnlyHosts: c.Sandbox.Hosts, TimeoutMs: c.Timeout.Or(0).Milliseconds(), MCP: c.MCP})
 }
 
 // trusting is a profile with the trust that a supervisor asks for.

@@ -71,8 +71,8 @@ func (f read) Trusting() Profile {
 	return read{f.by, f.profile.Trusting()}
 }
 
-func (f read) AskSandbox(level, net string, bounds types.Bounds) error {
-	return profile.AskSandbox(f.profile, level, net, bounds)
+func (f read) AskSandbox(level, net string, bounds types.Bounds, allow []string) error {
+	return profile.AskSandbox(f.profile, level, net, bounds, allow)
 }
 
 func (f read) In(op, cwd string, variables []string) (Profile, error) {

@@ -101,8 +101,8 @@ type Profile interface {
 	// Trusts reports whether files of the project are trusted, and Trusting returns the same configuration with that trust.
 	Trusts() bool
 	Trusting() Profile
-	// AskSandbox sets how commands are confined, where level and net are not empty.
-	AskSandbox(level, net string, bounds types.Bounds) error
+	// AskSandbox sets how commands are confined, where level and net are not empty, and adds hosts to those that they may reach.
+	AskSandbox(level, net string, bounds types.Bounds, allow []string) error
 	// In reads the configuration of the same client in another directory. Processes that are started with it see these variables, too.
 	In(op, cwd string, variables []string) (Profile, error)
 	// Program returns the options of a process without a model.

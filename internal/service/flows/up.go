@@ -38,7 +38,7 @@ func (s *starter) up(ctx context.Context, peer *ipc.Peer, req *ipc.ComposeUpRequ
 	}
 	p, err := s.starts.Profile("Compose", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
-		err = p.AskSandbox(req.Sandbox, req.Net, req.Bounds)
+		err = p.AskSandbox(req.Sandbox, req.Net, req.Bounds, req.Hosts)
 	}
 	if err == nil {
 		err = s.starts.Room("Compose")
@@ -191,7 +191,7 @@ func preflight(ctx context.Context, req *ipc.ComposeUpRequest, p Profile, f *com
 
 // nodeRequest is what a client would ask for to start a node.
 func nodeRequest(n *compose.Node) *ipc.SpawnRequest {
-	req := &ipc.SpawnRequest{Intent: n.Intent, Agent: n.Agent, ProcSpec: types.ProcSpec{Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider, FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, AllowedDevices: n.Allow, DeniedDevices: n.Deny, MaxSteps: n.MaxSteps, BudgetUSD: n.BudgetUSD, Sandbox: string(n.Sandbox.Level), Net: string(n.Sandbox.Net), Bounds: n.Sandbox.Bounds()}, Skills: n.Skills, MCP: n.MCP, TimeoutMs: n.Timeout.Or(0).Milliseconds()}
+	req := &ipc.SpawnRequest{Intent: n.Intent, Agent: n.Agent, ProcSpec: types.ProcSpec{Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider, FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, AllowedDevices: n.Allow, DeniedDevices: n.Deny, MaxSteps: n.MaxSteps, BudgetUSD: n.BudgetUSD, Sandbox: string(n.Sandbox.Level), Net: string(n.Sandbox.Net), Bounds: n.Sandbox.Bounds()}, OnlyHosts: n.Sandbox.Hosts, Skills: n.Skills, MCP: n.MCP, TimeoutMs: n.Timeout.Or(0).Milliseconds()}
 	if n.Budget != nil {
 		b := int(*n.Budget)
 		req.ContextBudget = &b

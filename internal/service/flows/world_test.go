@@ -205,7 +205,7 @@ func (p client) Trusts() bool { return p.trusts }
 
 func (p client) Trusting() Profile { p.trusts = true; return p }
 
-func (p client) AskSandbox(string, string, types.Bounds) error { return nil }
+func (p client) AskSandbox(string, string, types.Bounds, []string) error { return nil }
 
 func (p client) In(_, cwd string, _ []string) (Profile, error) {
 	p.cwd = cwd

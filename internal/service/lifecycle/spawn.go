@@ -23,7 +23,7 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	if err := profile.AskSandbox(p, req.Sandbox, req.Net, req.Bounds); err != nil {
+	if err := profile.AskSandbox(p, req.Sandbox, req.Net, req.Bounds, req.Hosts); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	parent, err := d.Parent(peer, req.Parent, p, p.TrustAsked()) // before its settings are kept

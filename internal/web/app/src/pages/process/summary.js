@@ -46,7 +46,7 @@ export function Summary({ id, p, detail, turn }) {
       ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Resumes', p.wait_until && moment(p.wait_until)],
       ['No progress since', p.suspect_since && moment(p.suspect_since)],
       ['Labels', p.labels && html`<${Text} value=${labels(p)} />`], ['Groups', list(p.groups)], ['May use', d && (d.allowed_devices ? list(d.allowed_devices) || 'nothing' : 'everything')], ['May not use', list(d?.denied_devices)],
-      ['Sandbox', p.sandbox && (p.sandbox === 'off' ? html`<b>off: its commands are not confined</b>` : `${p.sandbox}, ${p.net === 'open' ? 'network open' : 'no network'}`)],
+      ['Sandbox', p.sandbox && (p.sandbox === 'off' ? html`<b>off: its commands are not confined</b>` : `${p.sandbox}, ${{ open: 'network open', hosts: 'network to hosts' }[p.net] || 'no network'}`)],
       ['MCP servers', list(d?.mcp_mounts)], ['Skills', list(d?.skills)], ['Tools', list(d?.tools)],
       ['Blocks', list(p.blocked_signals)], ['Signals that wait', list(p.pending_signals)], ['Told at SIGINT', p.on_interrupt && html`<${Line} value=${p.on_interrupt} />`],
     ]} />

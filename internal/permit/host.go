@@ -1,0 +1,68 @@
+package permit
+
+import (
+	"encoding/json"
+	"slices"
+
+	"rnix/internal/hosts"
+)
+
+// HostTool is the name of what commands do by their proxy, in rules, and HostPath stands where the path of a device stands: no device is there.
+const (
+	HostTool = "host"
+	HostPath = "/net/host"
+)
+
+// HostCall is a connection of a command to a host (host:port), before it is made.
+func HostCall(target string) Call {
+	input, _ := json.Marshal(map[string]string{HostTool: target}) // it is text
+	return Call{Tool: HostTool, Path: HostPath, Input: input}
+}
+
+// Host reports whether the call is a connection to a host.
+func (c *Call) Host() bool { return c.Path == HostPath }
+
+// HostRules returns rules that allow hosts, which are rules and presets of package hosts.
+func HostRules(list []string) (rules []string) {
+	for _, host := range list {
+		rules = append(rules, HostTool+" "+host)
+	}
+	return rules
+}
+
+// Hosts returns the hosts that rules are about, as package hosts has them: all names, of a rule that names none.
+func Hosts(rules []string) (list []string) {
+	for _, text := range rules {
+		r, err := Parse(text)
+		switch {
+		case err != nil || r.tool != HostTool:
+		case r.pattern == "":
+			list = append(list, "*")
+		default:
+			list = append(list, r.pattern)
+		}
+	}
+	return list
+}
+
+// meansHost reports whether the rule is about the host of a call, at whatever port if it names none: what is to be asked about or refused is more than what is
+// allowed by the same words.
+func (r Rule) meansHost(c *Call) bool {
+	to, err := hosts.ParseTarget(c.field(HostTool), 0)
+	if err != nil || r.pattern == "*" {
+		return true
+	}
+	rules, err := hosts.ParseAll([]string{r.pattern})
+	return err != nil || slices.ContainsFunc(rules, func(h hosts.Rule) bool { return h.Matches(to) || h.Web() && h.MatchesHost(to) })
+}
+
+// coversHost reports whether the rule is about the host of a call, at its port.
+func (r Rule) coversHost(c *Call) bool {
+	to, err := hosts.ParseTarget(c.field(HostTool), 0)
+	rules, bad := hosts.ParseAll([]string{r.pattern})
+	if err != nil || bad != nil {
+		return false
+	}
+	_, ok := rules.Match(to)
+	return ok
+}
