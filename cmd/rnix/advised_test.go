@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -75,4 +78,17 @@ func vendor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(stop)
 	ts.Setenv("ANTHROPIC_BASE_URL", url)
 	ts.Setenv("ANTHROPIC_API_KEY", "k")
+}
+
+// web serves on the loopback, says for each request what it was, and sets WEB to where (localhost:PORT) and PORT.
+func web(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: web")
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "web says %s\n", r.URL.Path) }))
+	ts.Defer(srv.Close)
+	_, port, err := net.SplitHostPort(srv.Listener.Addr().String())
+	ts.Check(err)
+	ts.Setenv("WEB", "localhost:"+port)
+	ts.Setenv("PORT", port)
 }

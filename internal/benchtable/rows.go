@@ -82,6 +82,7 @@ var rows = []row{
 	{no: "S", measure: "snapshot of 50 files by copy, one changed", pkg: "./internal/workspace", ours: "Take/50/copy/one_changed", base: "Take/50/git/status", what: "git status"},
 	{no: "S", measure: "command in the sandbox, by bubblewrap", pkg: "./internal/sandbox", ours: "Command/bwrap", base: "Command/bare", what: "the same, not confined"},
 	{no: "S", measure: "command in the sandbox, by Landlock", pkg: "./internal/sandbox", ours: "Command/landlock", base: "Command/bare", what: "the same, not confined"},
+	{no: "S", measure: "HTTP request by the proxy of a box", pkg: "./internal/egress", ours: "Request/proxy", base: "Request/direct", what: "the same, direct"},
 	{no: "S", measure: "git that looks, in its box", pkg: "./internal/workspace", ours: "Git/looks", base: "Git/bare", absolute: true, target: 12_000_000, what: "the same, not confined"},
 	{no: "S", measure: "short child started and waited for", pkg: "./internal/workspace", ours: "Take/50/start/ours", base: "Take/50/start/bare", target: 2, what: "the same by os/exec"},
 	{no: "10", measure: "request of 200 KiB, built and sent", pkg: "./kernel/internal/loop", ours: "RequestSent/rnix", base: "RequestSent/bare", target: 1.2, gate: 2, what: "the same bytes, sent"},
