@@ -87,62 +87,61 @@ type Daemon struct {
 	log         *slog.Logger
 	secrets     *redact.Set // of all clients so far; see learn
 	profiles    *profile.Reader
-
-	journal    store.Opened
-	store      *records.Store
-	pids       *durable.Counter
-	events     *event.Log
-	written    *event.Files
-	procs      *proc.Manager
-	channels   *ipc.Channels // of what works for processes
-	devices    *vfs.DeviceRegistry
-	mounts     *vfs.MountManager
-	models     *catalog.Models
-	seen       *fs.Seen
-	kernel     *kernel.KernelImpl
-	stored     *launch.Stored
-	launcher   *launch.Launcher
-	names      *lifecycle.Names // says what a name means
-	access     *lifecycle.Access
-	lifecycle  *lifecycle.Service
-	auto       *autoresume.Service
-	clis       *agentcli.Service
-	sandbox    *confine.Service
-	server     *ipc.Server
-	idle       *control.Idle
-	misread    []string // what is wrong in the configuration
-	bridge     *harness.Bridge
-	platforms  *platform.Service
-	collector  *gc.Collector
-	retention  config.Problems // why it is not known how long histories are kept; none goes then
-	room       *room.Room
-	outputs    int64 // bytes that the outputs of a process may take; 0 = no bound
-	storage    *storage.Service
-	mail       *mail.Service
-	asks       *asks.Service
-	notices    *notify.Service
-	groups     *groups.Service
-	looks      *looks
-	watch      *watch.Service
-	histories  *histories.Service
-	billing    *billing.Service
-	files      *files.Service
-	snapshots  *files.Snapshots // what files shows of files
-	trees      *files.Trees     // and the git work trees of processes
-	catalog    *catalog.Service
-	paths      *paths.Service
-	control    *control.Service
-	flows      *flows.Service
-	flowing    *flows.Profiles // with which they start processes
-	notes      notes
-	background sync.WaitGroup   // what runs beside the handlers; ends with the daemon's context
-	looked     chan struct{}    // closed when it is known what an earlier daemon has left
-	heartbeat  kernel.Heartbeat // how processes without progress are looked for
-	bootstrap  *flows.Boot
-	limits     kernel.Limits
-	stop       context.CancelFunc
-	stopping   atomic.Bool // set before the first refusal, and never taken back
-	stopper    stopper
+	journal     store.Opened
+	store       *records.Store
+	pids        *durable.Counter
+	events      *event.Log
+	written     *event.Files
+	procs       *proc.Manager
+	channels    *ipc.Channels // of what works for processes
+	devices     *vfs.DeviceRegistry
+	mounts      *vfs.MountManager
+	models      *catalog.Models
+	seen        *fs.Seen
+	kernel      *kernel.KernelImpl
+	stored      *launch.Stored
+	launcher    *launch.Launcher
+	names       *lifecycle.Names // says what a name means
+	access      *lifecycle.Access
+	lifecycle   *lifecycle.Service
+	auto        *autoresume.Service
+	clis        *agentcli.Service
+	sandbox     *confine.Service
+	server      *ipc.Server
+	idle        *control.Idle
+	misread     []string // what is wrong in the configuration
+	bridge      *harness.Bridge
+	platforms   *platform.Service
+	collector   *gc.Collector
+	retention   config.Problems // why it is not known how long histories are kept; none goes then
+	room        *room.Room
+	outputs     int64 // bytes that the outputs of a process may take; 0 = no bound
+	storage     *storage.Service
+	mail        *mail.Service
+	asks        *asks.Service
+	notices     *notify.Service
+	groups      *groups.Service
+	looks       *looks
+	watch       *watch.Service
+	histories   *histories.Service
+	billing     *billing.Service
+	files       *files.Service
+	snapshots   *files.Snapshots // what files shows of files
+	trees       *files.Trees     // and the git work trees of processes
+	catalog     *catalog.Service
+	paths       *paths.Service
+	control     *control.Service
+	flows       *flows.Service
+	flowing     *flows.Profiles // with which they start processes
+	notes       notes
+	background  sync.WaitGroup   // what runs beside the handlers; ends with the daemon's context
+	looked      chan struct{}    // closed when it is known what an earlier daemon has left
+	heartbeat   kernel.Heartbeat // how processes without progress are looked for
+	bootstrap   *flows.Boot
+	limits      kernel.Limits
+	stop        context.CancelFunc
+	stopping    atomic.Bool // set before the first refusal, and never taken back
+	stopper     stopper
 }
 
 func newDaemon(opt Options) *Daemon {

@@ -53,6 +53,8 @@ func Doubt(text string) string {
 			return ""
 		}
 		return "no tool has this device" + meant(yamlfile.Nearest(r.tool, places()), r.pattern)
+	case r.tool == HostTool:
+		return ""
 	case slices.ContainsFunc(Tools(), func(t string) bool { return like(r.tool, t) }):
 		return ""
 	case Ours(r.tool) != "":

@@ -19,7 +19,7 @@ func TestARuleThatNamesNothingIsDoubted(t *testing.T) {
 		"xyz*":              command + `"shell xyz*"`,
 		// What is there, or can be.
 		"shell": "", "shell git push *": "", "*": "", "*_file x": "", "/dev": "", "/dev/workspace": "", "/mnt/mcp/github": "", "github_*": "", "github_push": "", "WebFetch": "", "mcp__x__y": "",
-		"/sys/ask": "", "ask": "", "/dev/": "",
+		"/sys/ask": "", "ask": "", "host": "", "host *.a.test": "", "/dev/": "",
 	} {
 		if got := Doubt(text); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
