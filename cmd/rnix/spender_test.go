@@ -122,36 +122,45 @@ func TestCommandLinesNeverSpendMoreThanTheirBudget(t *testing.T) {
 	}
 }
 
-// What was answered by the moment of a kill counts afterwards, and the rest of the budget is what is left of it.
+// What was answered by the moment of a kill counts afterwards; at a stop also what is under way, by an estimate.
 func TestRequestsOfAnAgentCLICountAfterAKill(t *testing.T) {
-	u := asking(t)
-	reached := make(chan struct{})
-	u.Answer(func(r llmtest.Request) llmtest.Reply {
-		in, out, _ := asked(r)
-		reply := llmtest.Reply{Text: "x", Usage: &llmtest.Usage{Input: in, Output: out}}
-		if r.N == 2 { // the others wait for their end
-			close(reached)
-		}
-		reply.Hang = r.N >= 2
-		return reply
-	})
-	u.must("run", "--detach", "--harness", "codex", "--name", "p", "--model", "gpt-5.1-codex", "--budget-usd", "0.02", "run-p ")
-	<-reached
-	counted := 0
-	for _, r := range u.Requests() {
-		if r.N < 2 {
-			in, out, _ := asked(r)
-			counted += in + out
-		}
-	}
-	u.eventually(fmt.Sprintf(`"tokens_used": ?%d\b`, counted), "ps", "--json")
-	if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	u.Answer(func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Status: 400, Text: "no more"} })
-	u.eventually(`"exit":`, "ps", "-a", "--json") // it has been resumed, and refused
-	if p := u.shown("p"); p.TokensUsed != counted {
-		t.Errorf("%d tokens are counted of %d", p.TokensUsed, counted)
+	for _, how := range []string{"kill", "stop"} {
+		t.Run(how, func(t *testing.T) {
+			u := asking(t)
+			reached := make(chan struct{})
+			u.Answer(func(r llmtest.Request) llmtest.Reply {
+				in, out, _ := asked(r)
+				reply := llmtest.Reply{Text: "x", Usage: &llmtest.Usage{Input: in, Output: out}}
+				if r.N == 5 { // four are under way
+					close(reached)
+				}
+				reply.Hang = r.N >= 2
+				return reply
+			})
+			u.must("run", "--detach", "--harness", "codex", "--name", "p", "--model", "gpt-5.1-codex", "--budget-usd", "0.05", "run-p ")
+			<-reached
+			counted := 0
+			for _, r := range u.Requests() {
+				if r.N < 2 {
+					in, out, _ := asked(r)
+					counted += in + out
+				}
+			}
+			u.eventually(fmt.Sprintf(`"tokens_used": ?%d\b`, counted), "ps", "--json")
+			if how == "kill" {
+				if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				u.must("daemon", "stop")
+			}
+			u.Answer(func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Status: 400, Text: "no more"} })
+			u.eventually(`"exit":`, "ps", "-a", "--json") // it has been resumed, and refused
+			p := u.shown("p")
+			if how == "kill" && p.TokensUsed != counted || how == "stop" && (p.TokensUsed <= counted || p.TokensUsed > 3*counted || !p.Estimated) {
+				t.Errorf("%d tokens are counted, %d were answered", p.TokensUsed, counted)
+			}
+		})
 	}
 }
 
