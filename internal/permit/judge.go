@@ -3,6 +3,7 @@ package permit
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"rnix/types"
@@ -145,10 +146,26 @@ func (r Rules) judge(c *Call) Verdict {
 			}
 		}
 	}
-	if asked == "" || slices.ContainsFunc(r.Allow, func(text string) bool { rule, err := Parse(text); return err == nil && rule.covers(c) }) {
+	if asked == "" || cover(r.Allow, c) {
 		return Verdict{Decision: Allow}
 	}
 	return Verdict{Decision: Ask, Rule: asked}
+}
+
+// cover reports whether rules cover a call: one of them all of it, or several together all commands of its command line.
+func cover(rules []string, c *Call) bool {
+	var patterns [][]string
+	for _, text := range rules {
+		rule, err := Parse(text)
+		switch {
+		case err != nil:
+		case rule.covers(c):
+			return true
+		case c.Shell() && rule.names(c):
+			patterns = append(patterns, strings.Fields(rule.pattern))
+		}
+	}
+	return len(patterns) > 1 && c.unclear() == "" && c.line().covered(patterns...)
 }
 
 // Check returns an INVALID error for each rule that cannot be read.

@@ -367,3 +367,22 @@ func TestAGrantWithoutAPatternIsForTheSameCall(t *testing.T) {
 		t.Errorf("blanks make it another call: %v %v", g, err)
 	}
 }
+
+func TestSeveralRulesCoverALineTogether(t *testing.T) {
+	s := Settings{Layers: []Rules{{Ask: []string{"shell"}, Allow: []string{"shell go test *", "shell go vet *", "read_file"}, Deny: []string{"shell git push *"}}}}
+	for command, want := range map[string]Decision{
+		"go vet ./... && go test ./...":             Allow,
+		"go vet -h; go test -h | go test":           Allow,
+		"go vet ./... && go run .":                  Ask,
+		"go vet ./... && go test ./... > out":       Ask,
+		"go vet $(go test) && go test $(rm -rf x)":  Ask,
+		"X=1 go vet && go test":                     Ask,
+		"go vet && go test && git push origin main": Deny,
+		"go vet && $X":                              Ask,
+		"":                                          Ask,
+	} {
+		if v := s.Judge(shell(command)); v.Decision != want {
+			t.Errorf("%q: %v, want %v", command, v, want)
+		}
+	}
+}

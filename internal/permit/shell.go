@@ -274,9 +274,9 @@ func (l *line) touches(pattern []string) Sure {
 	return No
 }
 
-// covered reports whether the line runs commands of the pattern, and does nothing else.
-func (l *line) covered(pattern []string) bool {
-	return !l.unknown && !l.other && len(l.commands) > 0 && !slices.ContainsFunc(l.commands, func(c command) bool { return !c.is(pattern) })
+// covered reports whether the line runs commands of the patterns, each one of any of them, and does nothing else.
+func (l *line) covered(patterns ...[]string) bool {
+	return !l.unknown && !l.other && len(l.commands) > 0 && !slices.ContainsFunc(l.commands, func(c command) bool { return !slices.ContainsFunc(patterns, c.is) })
 }
 
 // is reports whether each word is certainly one of the pattern, in which * stands for any words.
