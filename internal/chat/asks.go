@@ -33,6 +33,7 @@ const (
 	askKeys askMode = iota
 	askWhy
 	askEdit
+	askAnswer // of a question of an agent
 )
 
 // askAfter is how long nothing must be typed before a question takes the keys.
@@ -69,7 +70,9 @@ func readAsks(m *Model) tea.Cmd {
 // showDue shows a question when it may take the keys.
 func showDue(m *Model) {
 	if a := m.ask; a != nil && !a.shown && m.ed.empty() && m.choice == nil && m.now().Sub(a.since) >= askAfter {
-		a.shown = true
+		if a.shown = true; a.Question != nil {
+			a.mode = askAnswer
+		}
 	}
 }
 
@@ -81,7 +84,18 @@ func (a *asking) press(m *Model, name, text string) tea.Cmd {
 	if a.mode != askKeys {
 		switch name {
 		case "esc":
+			if a.mode == askAnswer {
+				if m.phase == working {
+					return interruptRun(m)
+				}
+				return nil
+			}
 			a.mode = askKeys
+		case "ctrl+d":
+			if a.ed.empty() {
+				return tea.Quit
+			}
+			a.ed.key("delete")
 		case "enter":
 			return a.typed(m)
 		default:
@@ -127,6 +141,16 @@ func (a *asking) paste(m *Model, s string) {
 // typed answers with what was typed.
 func (a *asking) typed(m *Model) tea.Cmd {
 	text := strings.TrimSpace(a.ed.value())
+	if a.mode == askAnswer {
+		if text == "" && a.Question.Default == "" {
+			m.say("type an answer, or the number of a choice")
+			return nil
+		}
+		if text == "" {
+			text = a.Question.Default
+		}
+		return a.answer(m, func(r *ipc.AnswerRequest) { r.Allow, r.Text = true, text })
+	}
 	if a.mode == askWhy {
 		return a.answer(m, func(r *ipc.AnswerRequest) { r.Because = text })
 	}
@@ -185,6 +209,8 @@ func (a *asking) answer(m *Model, fill func(*ipc.AnswerRequest)) tea.Cmd {
 		}
 		what, st := "allowed: ", green
 		switch {
+		case r.Ask.Question != nil:
+			what = "answered " + tui.Line(m.t, r.Text) + ": "
 		case !r.Allowed:
 			what, st = "denied: ", yellow
 		case r.Grant != nil:
@@ -202,6 +228,9 @@ func (a *asking) answer(m *Model, fill func(*ipc.AnswerRequest)) tea.Cmd {
 // view draws a question in at most n lines, and says where the cursor is; y is -1 if there is none.
 func (a *asking) view(m *Model, n int) (box []string, x, y int) {
 	t := m.t
+	if a.Question != nil {
+		return a.question(m, n)
+	}
 	who := "it wants to call "
 	if a.UUID != m.id {
 		who = "PID " + a.PID.String() + with(" ", tui.Line(t, a.Name)) + ", below it, wants to call "
@@ -247,4 +276,33 @@ func (a *asking) view(m *Model, n int) (box []string, x, y int) {
 		return append(box, paint(t, dim, "...")), 0, -1
 	}
 	return append(box, key("y", "allow")+key("n", "deny")+key("a", "always, this process")+key("f", "its family")+key("e", "edit")), 0, -1
+}
+
+// question draws a question of an agent, with what it proposes.
+func (a *asking) question(m *Model, n int) (box []string, x, y int) {
+	t, q := m.t, a.Question
+	who := "? "
+	if a.UUID != m.id {
+		who += "PID " + a.PID.String() + with(" ", tui.Line(t, a.Name)) + ": "
+	}
+	for i, l := range wrap(t, []span{{tui.Clean(t, bounded(q.Text, 8<<10)), bold}}, paint(t, yellow|bold, who), "  ", m.w-1) {
+		if i < max(n/2, 1) {
+			box = append(box, l)
+		}
+	}
+	for i, c := range q.Choices {
+		if len(box) >= n-1 {
+			break
+		}
+		box = append(box, tui.Cut(t, paint(t, cyan, fmt.Sprintf("  %d ", i+1))+tui.Line(t, c), m.w-1))
+	}
+	lead := "answer: "
+	if q.Default != "" {
+		lead = tui.Cut(t, "answer (Enter: "+tui.Line(t, q.Default)+"): ", m.w/2)
+	}
+	if a.sent {
+		return append(box, paint(t, dim, "...")), 0, -1
+	}
+	rows, x, at := a.ed.rows(t, max(m.w-tui.Cells(t, lead)-2, 8))
+	return append(box, paint(t, bold, lead)+rows[at]), tui.Cells(t, lead) + x, len(box)
 }

@@ -219,6 +219,10 @@ func wrap(t *tui.Theme, spans []span, lead, hang string, w int) (out []string) {
 					width++
 				}
 				for blank = false; width+n > room(); n = tui.Cells(t, word) { // too long for any line
+					if width >= room() && !empty {
+						next()
+						continue
+					}
 					piece := ansi.Truncate(word, max(room()-width, 1), "")
 					if piece == "" {
 						if !empty {

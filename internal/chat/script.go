@@ -124,7 +124,9 @@ const maxSaid = 12
 
 // takeUser prints what was said to the agent.
 func takeUser(m *Model, c *ipc.ConversationMessage) {
-	printSaid(m, m.md.end())
+	if m.said.text.Len() == 0 {
+		printSaid(m, m.md.end())
+	}
 	switch c.From {
 	case "compaction":
 		m.block("call")
