@@ -228,6 +228,9 @@ func releaseHeld(m *Model) {
 			quoteSaid(m, t.text)
 		}
 	}
+	if m.hold && m.said.step > m.script.step {
+		m.script.open = nil // they belong to steps that have ended
+	}
 	held := m.held
 	m.hold, m.held = false, nil
 	for i := range held {

@@ -238,11 +238,14 @@ func finishRun(m *Model) {
 	}
 	printSaid(m, m.md.end())
 	m.said = speech{}
-	for _, c := range m.script.open {
-		m.block("call")
-		m.print(tui.Cut(m.t, paint(m.t, yellow, tui.Pick(m.t, "● ", "* "))+callHead(m, &c)+paint(m.t, yellow, "  no result"), m.w-1))
+	if m.phase != suspended { // which is told later what they brought
+		for _, c := range m.script.open {
+			m.block("call")
+			m.print(tui.Cut(m.t, paint(m.t, yellow, tui.Pick(m.t, "● ", "* "))+callHead(m, &c)+paint(m.t, yellow, "  no result"), m.w-1))
+		}
+		m.script.open = nil
 	}
-	m.script.open, m.kids = nil, nil
+	m.kids = nil
 	d := &m.detail
 	if res := strings.TrimSpace(d.Result); res != "" && d.Exit != nil && d.Exit.Code == types.ExitOK && res != strings.TrimSpace(m.script.answer) {
 		m.block("answer")
@@ -257,7 +260,7 @@ func finishRun(m *Model) {
 	switch {
 	case m.phase == suspended:
 		m.block("end")
-		m.print(paint(m.t, yellow, tui.Cut(m.t, suspensionText(m), m.w-1)))
+		m.print(wrap(m.t, []span{{suspensionText(m), yellow}}, "", "", m.md.w)...)
 	case d.Exit == nil || d.Exit.Code == types.ExitOK:
 	case d.Exit.Code == types.ExitCancelled:
 		m.block("end")

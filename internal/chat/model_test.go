@@ -325,3 +325,38 @@ func TestTheLiveRegionFitsTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// A call that is in hand when a budget ends has no result yet; it is shown when it has.
+func TestACallOfASuspendedProcessIsShownWithItsResult(t *testing.T) {
+	d := begun(t)
+	msgs := []ipc.ConversationMessage{{N: 1, Role: "user", From: "user", Content: "do it"}, {N: 2, Step: 1, Role: "assistant", Content: "I look.", ToolCalls: []ipc.ConversationCall{{ID: "c", Name: "shell", Input: `{"command":"seq 9"}`}}}}
+	d.reply["list_messages"] = ipc.MessagesResponse{Messages: msgs}
+	s := detail("suspended")
+	s.WaitKind, s.Wait = types.SuspendBudget, "budget: 9 of 8 tokens are used"
+	d.reply["get_proc_detail"] = s
+	d.hears(ipc.Event{Kind: "exited"})
+	if text := d.printed(); strings.Contains(text, "seq 9") || !strings.Contains(text, "suspended: budget: 9 of 8 tokens are used; give it more with /budget") {
+		t.Errorf("printed:\n%s", text)
+	}
+	d.reply["get_proc_detail"] = detail("running")
+	d.tells(tickMsg{})
+	d.reply["list_messages"] = ipc.MessagesResponse{Messages: []ipc.ConversationMessage{{N: 3, Step: 1, Role: "tool", ToolCallID: "c", Content: "1\n2\n3\n4\n5\n[exit code 2, 3 s]\n"}}}
+	d.hears(ipc.Event{Kind: "step_ended", Step: 1})
+	if text := d.printed(); !strings.Contains(text, "● shell seq 9  exit 2 3 s\n  │ … 2 lines more (Ctrl+O)\n  │ 3") {
+		t.Errorf("printed:\n%s", text)
+	}
+}
+
+// BenchmarkPiece is what a piece of an answer costs from the stream to the lines that are drawn, in the middle of a long paragraph.
+func BenchmarkPiece(b *testing.B) {
+	m := New(b.Context(), Options{Theme: &tui.Theme{Color: true}})
+	m.id, m.phase = someID, working
+	at := 0
+	for b.Loop() {
+		const text = "some words of an answer "
+		speak(m, &ipc.Event{Kind: "piece", Name: "output", UUID: someID, Answer: 1, At: at, Text: text})
+		at += len(text)
+		_ = m.View()
+		m.out.lines = nil
+	}
+}

@@ -57,10 +57,14 @@ func drawAll(m *Model) ([]string, *tea.Cursor) {
 func liveLines(m *Model, n int) []string {
 	var work []string
 	spin := spinnerOf(m)
-	for _, c := range m.script.open[max(len(m.script.open)-4, 0):] {
+	open := m.script.open
+	if m.phase != working {
+		open = nil
+	}
+	for _, c := range open[max(len(open)-4, 0):] {
 		work = append(work, tui.Cut(m.t, spin+" "+callHead(m, &c), max(m.w-12, 10))+paint(m.t, dim, "  "+elapsedSince(m, c.since)))
 	}
-	if len(m.script.open) > 0 {
+	if len(open) > 0 {
 		for _, l := range m.printed {
 			work = append(work, belowLine(m, dim, l))
 		}
