@@ -221,7 +221,7 @@ func TestATurnEndsWithTheSubagentsBesideIt(t *testing.T) {
 		}
 	}
 	b := newBench(t, false, begun+heard+beside("a look round")+early+hang)
-	b.cfg.Silence = time.Millisecond
+	b.cfg.Silence = time.Second
 	if r := b.ask(); r.Content != "too early" {
 		t.Errorf("one whose subagents say nothing: %+v", r)
 	}
