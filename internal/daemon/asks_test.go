@@ -280,7 +280,7 @@ func TestWhatMeetsAnAsk(t *testing.T) {
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: id.String(), Env: s.Env, Rules: permit.Rules{Deny: []string{"shell echo *"}}}); err != nil {
 		t.Fatal(err)
 	}
-	ends(id, "tightened", 0, 0)
+	ends(id, "tightened", types.ExitRefused, 0)
 	// ... and what a person changes a call to, too.
 	_, a = spawn("changed", func(r *ipc.SpawnRequest) { r.Rules.Deny = []string{"shell git push *"} })
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.AnswerAsk, ipc.AnswerRequest{Number: a.Number, Allow: true, Input: []byte(`{"command":"git push"}`)}); types.CodeOf(err) != types.ErrPermission {
