@@ -153,6 +153,16 @@ func (a *answer) took(q *Question) Usage {
 	return u
 }
 
+// hungUp returns what an answer has taken for which its client did not wait: all that was reserved for it, unless the vendor has counted. What it would have said, or has
+// thought already, cannot be seen, and who hangs up at will must not have it for nothing.
+func (a *answer) hungUp(q *Question) Usage {
+	u := a.took(q)
+	if u.Estimated {
+		u.Output = max(u.Output, q.Answer)
+	}
+	return u
+}
+
 // guess estimates the tokens of a prompt.
 func guess(q *Question) int { return (q.Bytes+3)/4 + q.Extra }
 

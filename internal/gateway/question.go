@@ -38,7 +38,7 @@ type request struct {
 type field struct{ from, to int }
 
 // looked are the members that are looked at.
-var looked = []string{"model", "max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options", "n", "thinking", "tools", "background"}
+var looked = []string{"model", "max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options", "n", "thinking", "tools", "background", "previous_response_id", "conversation", "prompt", "container", "mcp_servers"}
 
 // read reads a request. What is no JSON object, or says twice or wrongly what matters, is refused: what the vendor would make of it cannot be known.
 func read(c call, body []byte, up *Upstream) (*request, error) {
@@ -62,7 +62,7 @@ func read(c call, body []byte, up *Upstream) (*request, error) {
 	if r.choice < 1 || r.choice > 128 {
 		return nil, invalid("n: %d is not between 1 and 128", r.choice)
 	}
-	if err := r.bound(up); err != nil {
+	if err := firstOf(r.seen(), r.bound(up)); err != nil {
 		return nil, err
 	}
 	r.Bytes, r.Extra = measure(body)
@@ -137,6 +137,9 @@ func (r *request) bound(up *Upstream) error {
 	if r.call == chat && strings.HasPrefix(up.Base, "https://api.openai.com/") { // whose newer models refuse the other
 		r.shape = names[0]
 	}
+	if r.call == chat && r.has("max_tokens") && r.has("max_completion_tokens") && r.text("max_tokens") != r.text("max_completion_tokens") {
+		return invalid("max_tokens and max_completion_tokens differ, and servers differ in which of them counts; say one")
+	}
 	for _, name := range names {
 		var n *int
 		if err := r.value(name, &n); err != nil {
@@ -183,13 +186,35 @@ func (r *request) shorten(answer int, changes map[string]string) {
 
 // has reports whether the body has a member other than null.
 func (r *request) has(name string) bool {
+	text := r.text(name)
+	return text != "" && text != "null"
+}
+
+// text is the value of a member as it stands in the body; empty = it is not there.
+func (r *request) text(name string) string {
 	f, ok := r.fields[name]
-	return ok && string(r.body[f.from:f.to]) != "null"
+	if !ok {
+		return ""
+	}
+	return string(r.body[f.from:f.to])
+}
+
+// unseen are members by which a vendor reads more than the body has, so that nothing can be reserved for it.
+var unseen = []string{"previous_response_id", "conversation", "prompt", "container", "mcp_servers"}
+
+// seen refuses a request that stands for more than it says.
+func (r *request) seen() error {
+	for _, name := range unseen {
+		if r.has(name) {
+			return invalid("%s: the vendor would read what is not in the request, and what that costs cannot be known before; send the whole conversation", name)
+		}
+	}
+	return nil
 }
 
 // counting has a streamed chat say its usage, which some servers do only if they are asked to.
 func (r *request) counting(changes map[string]string) {
-	if r.call == chat && r.stream && !r.has("stream_options") {
+	if r.call == chat && r.stream { // whatever it says itself: an answer that does not say its usage is not counted
 		changes["stream_options"] = `{"include_usage":true}`
 	}
 }

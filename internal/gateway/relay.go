@@ -81,7 +81,11 @@ func (x *exchange) metered(body []byte, q *Question, c call, stream bool, claim 
 	resp, err := x.ask(body)
 	if err != nil {
 		if gone(x.ctx) { // the vendor may have begun
-			x.settled(claim.Settle(Usage{Input: guess(q), Estimated: true}))
+			u := Usage{Input: guess(q), Estimated: true}
+			if gone(x.r.Context()) {
+				u.Output = q.Answer // see hungUp
+			}
+			x.settled(claim.Settle(u))
 		} else {
 			claim.Drop()
 		}
@@ -100,7 +104,13 @@ func (x *exchange) metered(body []byte, q *Question, c call, stream bool, claim 
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	a := &answer{call: c, stream: media == "text/event-stream" || stream && media != "application/json"}
 	x.head(resp, plain)
-	x.pass(from, a, func() { x.settled(claim.Settle(a.took(q))) })
+	x.pass(from, a, func() {
+		if gone(x.r.Context()) {
+			x.settled(claim.Settle(a.hungUp(q)))
+			return
+		}
+		x.settled(claim.Settle(a.took(q)))
+	})
 	return nil
 }
 

@@ -179,3 +179,25 @@ func FuzzTarget(f *testing.F) {
 		}
 	})
 }
+
+// Every name is not this machine, whoever asks for it.
+func TestAllNamesDoNotGiveThisMachine(t *testing.T) {
+	for _, text := range []string{"*", "*:*"} {
+		all, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []string{"localhost:6379", "localhost:80", "localhost:*"} {
+			here, err := Parse(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, some := all.meet(here); some || all.Covers(here) {
+				t.Errorf("%s gives %s", text, other)
+			}
+			if _, some := here.meet(all); some {
+				t.Errorf("%s is left of %s", other, text)
+			}
+		}
+	}
+}

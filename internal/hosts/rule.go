@@ -130,7 +130,7 @@ func (r Rule) names(o Rule) bool {
 	case r.net.IsValid() || o.net.IsValid():
 		return r.net.IsValid() && o.net.IsValid() && r.net.Bits() <= o.net.Bits() && r.net.Contains(o.net.Addr())
 	case r.name == "":
-		return true
+		return o.name != localhost // which is this machine, and must be named
 	case r.below:
 		return strings.HasSuffix(o.name, "."+r.name) || o.below && o.name == r.name
 	}

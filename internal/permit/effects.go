@@ -56,6 +56,15 @@ func (l *line) besides(n syntax.Node) {
 	}
 }
 
+// setters are commands of a shell that change what later commands are, by variables, options or names.
+var setters = []string{"alias", "declare", "enable", "export", "getopts", "hash", "local", "mapfile", "read", "readarray", "readonly", "set", "shopt", "typeset", "unalias", "unset"}
+
+// sets reports whether a command changes what later ones of the line are. What it is, is known.
+func sets(c command) bool {
+	name := *c[0]
+	return slices.Contains(setters, name) || (name == "printf" || name == "wait") && slices.ContainsFunc(c[1:], func(w *string) bool { return w == nil || strings.HasPrefix(*w, "-") })
+}
+
 // sums are the tests that calculate.
 var sums = []string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
 

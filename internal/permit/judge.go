@@ -165,7 +165,7 @@ func cover(rules []string, c *Call) bool {
 			patterns = append(patterns, strings.Fields(rule.pattern))
 		}
 	}
-	return len(patterns) > 1 && c.unclear() == "" && c.line().covered(patterns...)
+	return len(patterns) > 1 && c.unclear() == "" && !c.line().moves() && c.line().covered(patterns...)
 }
 
 // Check returns an INVALID error for each rule that cannot be read.

@@ -369,7 +369,7 @@ func TestAGrantWithoutAPatternIsForTheSameCall(t *testing.T) {
 }
 
 func TestSeveralRulesCoverALineTogether(t *testing.T) {
-	s := Settings{Layers: []Rules{{Ask: []string{"shell"}, Allow: []string{"shell go test *", "shell go vet *", "read_file"}, Deny: []string{"shell git push *"}}}}
+	s := Settings{Layers: []Rules{{Ask: []string{"shell"}, Allow: []string{"shell go test *", "shell go vet *", "shell printf *", "shell read *", "shell cd *", "shell set *", "read_file"}, Deny: []string{"shell git push *"}}}}
 	for command, want := range map[string]Decision{
 		"go vet ./... && go test ./...":             Allow,
 		"go vet -h; go test -h | go test":           Allow,
@@ -380,6 +380,12 @@ func TestSeveralRulesCoverALineTogether(t *testing.T) {
 		"go vet && go test && git push origin main": Deny,
 		"go vet && $X":                              Ask,
 		"":                                          Ask,
+		"printf x; go test":                         Allow,
+		"printf -v PATH %s ./evil; go test":         Ask,
+		"printf $X; go test":                        Ask,
+		"read PATH; go test":                        Ask,
+		"set -k; go test":                           Ask,
+		"cd ./evil && go test":                      Ask,
 	} {
 		if v := s.Judge(shell(command)); v.Decision != want {
 			t.Errorf("%q: %v, want %v", command, v, want)

@@ -92,6 +92,7 @@ func (l *line) add(c command, depth int) {
 		l.unread(depth)
 		return
 	}
+	l.other = l.other || sets(c)
 	switch name := path.Base(*c[0]); {
 	case slices.Contains(shells, name):
 		l.script(c[1:], depth)
@@ -277,6 +278,11 @@ func (l *line) touches(pattern []string) Sure {
 // covered reports whether the line runs commands of the patterns, each one of any of them, and does nothing else.
 func (l *line) covered(patterns ...[]string) bool {
 	return !l.unknown && !l.other && len(l.commands) > 0 && !slices.ContainsFunc(l.commands, func(c command) bool { return !slices.ContainsFunc(patterns, c.is) })
+}
+
+// moves reports whether a command of the line changes the directory of later ones: another rule may be meant for here.
+func (l *line) moves() bool {
+	return slices.ContainsFunc(l.commands, func(c command) bool { return c[0] == nil || *c[0] == "cd" || *c[0] == "pushd" || *c[0] == "popd" })
 }
 
 // is reports whether each word is certainly one of the pattern, in which * stands for any words.
