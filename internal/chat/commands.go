@@ -103,6 +103,10 @@ func noneYet(m *Model) bool {
 }
 
 func setModel(m *Model, arg string) tea.Cmd {
+	if name := modelName(m.t, &m.detail); arg == "" && name == "" {
+		m.say("no model is chosen yet; choose one with /model MODEL (see: rnix providers)")
+		return nil
+	}
 	if arg == "" {
 		m.say("the model is " + modelName(m.t, &m.detail) + "; change it with /model MODEL (see: rnix providers)")
 		return nil
@@ -116,6 +120,10 @@ func setModel(m *Model, arg string) tea.Cmd {
 }
 
 func setAgent(m *Model, arg string) tea.Cmd {
+	if arg == "" && m.detail.Agent == "" {
+		m.say("no agent is named; begin with one with /agent AGENT (see: rnix agents)")
+		return nil
+	}
 	if arg == "" {
 		m.say("the agent is " + tui.Line(m.t, m.detail.Agent) + "; begin with another one with /agent AGENT (see: rnix agents)")
 		return nil

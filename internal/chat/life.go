@@ -91,7 +91,10 @@ func resumeWith(m *Model, text string) tea.Cmd {
 	was := m.phase
 	startsRun(m, text)
 	return call(m, ipc.Resume, req, func(m *Model, r ipc.ResumeResponse, err error) tea.Cmd {
-		if types.CodeOf(err) == types.ErrConflict { // another person has resumed it just now
+		again := m.clashed
+		m.clashed = false
+		if types.CodeOf(err) == types.ErrConflict && !again { // another person has resumed it just now
+			m.clashed = true // if it does not run, that was not the reason
 			unqueue(m, text)
 			m.phase = working
 			m.queue = append(m.queue, queued{text: text})
@@ -156,13 +159,18 @@ func (m *Model) steer() tea.Cmd {
 			cmds = append(cmds, m.fail(err))
 		}
 		q.sent = true
-		said := q.text
+		said, id := q.text, m.id
 		req := ipc.SendRequest{Target: m.id.String(), Text: text, Key: types.NewUUID().String()}
 		cmds = append(cmds, call(m, ipc.Steer, req, func(m *Model, _ ipc.SendResponse, err error) tea.Cmd {
 			if err == nil {
+				m.clashed = false
 				return nil
 			}
 			unqueue(m, said)
+			if m.id != id { // another conversation has begun meanwhile
+				m.keep(said)
+				return nil
+			}
 			if c := types.CodeOf(err); c == types.ErrBrokenPipe || c == types.ErrNotFound || c == types.ErrConflict { // it has ended meanwhile
 				m.phase = ended
 				return m.send(said)

@@ -50,6 +50,7 @@ type Model struct {
 	held    []ipc.Event           // what was heard of an answer before all that stands before it is shown
 	hold    bool                  // ... which is being read
 	kids    map[types.UUID]string // what the children do that work
+	clashed bool                  // a resume has met another one; see send
 	queue   []queued
 	shown   []told
 	doing   string

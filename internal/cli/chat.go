@@ -36,7 +36,7 @@ Type /help for all keys and commands. A file named with @ is given to the agent 
 		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
 	}
 	o := runFlags(a, c)
-	last := c.Flags().BoolP("continue", "c", false, "go on with the last conversation of this directory")
+	last := c.Flags().BoolP("continue", "c", false, "continue the last conversation of this directory")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		t := talk{o: o, target: strings.Join(args, ""), first: o.intent, last: *last}
 		return t.start(c)
@@ -78,7 +78,7 @@ type talk struct {
 // start begins a conversation with the flags of run.
 func (t *talk) start(c *cobra.Command) error {
 	changed := c.Flags().Changed
-	for _, name := range []string{"detach", "stdin", "output-format", "result-last-line"} {
+	for _, name := range []string{"detach", "stdin", "output-format", "include-partial-messages", "result-last-line"} {
 		if changed(name) {
 			return usagef("use rnix run", "--%s is not for a conversation", name)
 		}
@@ -105,7 +105,7 @@ func (t *talk) start(c *cobra.Command) error {
 
 // startFlags are the flags of run that say how a process is started.
 var startFlags = []string{"agent", "provider", "harness", "tools", "session", "issue", "model", "fallback-provider", "fallback-model", "effort", "max-steps", "budget", "budget-usd",
-	"timeout", "worktree", "branch", "base", "name", "label", "group", "allow", "deny", "ask", "asks", "sandbox", "net", "mcp", "system-prompt", "trust-project", "parent", "input"}
+	"timeout", "worktree", "branch", "base", "name", "label", "group", "allow", "deny", "ask", "asks", "sandbox", "net", "allow-host", "memory", "processes", "mcp", "system-prompt", "trust-project", "parent", "input"}
 
 // talks reports whether there is a terminal for a conversation.
 func talks(a *app) bool { return screenCommand{a}.fullScreen() && a.host.Shell == nil }

@@ -83,10 +83,13 @@ func (m *messageLines) write(ctx context.Context, c *ipc.Client, out *output, s 
 		}
 		for i := range r.Messages {
 			msg := &r.Messages[i]
-			if msg.N < m.next || msg.Time.Before(m.since) {
+			if msg.N < m.next {
 				continue
 			}
 			m.next = msg.N + 1
+			if msg.Time.Before(m.since) {
+				continue
+			}
 			if line := messageOf(msg, s); line != nil {
 				out.object(line)
 			}

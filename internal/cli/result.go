@@ -94,8 +94,8 @@ func (w *watch) streamLine(f *frame) {
 		}{"missed", f.missed})
 		return
 	}
-	if e := &f.e; w.partial && (e.Kind == event.Piece || e.Kind == event.LogLine && e.Answer != 0) {
-		if line := partialOf(e); line != nil && e.UUID == w.spawn.UUID {
+	if e := &f.e; e.UUID == w.spawn.UUID && w.partial && (e.Kind == event.Piece || e.Kind == event.LogLine && e.Answer != 0) {
+		if line := partialOf(e); line != nil {
 			w.out.object(line)
 		}
 		return

@@ -114,7 +114,7 @@ func addCommands(a *app, root *cobra.Command) {
 // rootRun makes a quoted intent an argument of the program itself.
 func rootRun(a *app, root *cobra.Command) {
 	o := runFlags(a, root)
-	last := root.Flags().BoolP("continue", "c", false, "go on with the last conversation of this directory (see: rnix chat)")
+	last := root.Flags().BoolP("continue", "c", false, "continue the last conversation of this directory (see: rnix chat)")
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if *last {
 			t := talk{o: o, first: cmp.Or(strings.Join(args, " "), o.intent), last: true}

@@ -133,7 +133,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 		return usagef("", "invalid --output-format %q: want one of text, json, stream-json", o.format)
 	}
 	if o.partial && o.format != "stream-json" {
-		return usagef("add --output-format stream-json", "--include-partial-messages is about its lines")
+		return usagef("add --output-format stream-json", "--include-partial-messages needs --output-format stream-json")
 	}
 	a.out.format = max(a.out.format, map[string]format{"json": asJSON, "stream-json": asStream}[o.format])
 	if err := o.settle(c.Flags().Changed); err != nil {

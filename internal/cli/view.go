@@ -73,7 +73,9 @@ func (v *view) event(e *ipc.Event) {
 		p.doing = doing(e, p.doing)
 	case event.Piece:
 		p.doing = map[string]string{"think": "thinks", "output": "answers"}[e.Name]
-		v.says(e)
+		if speaks(v.out) {
+			v.says(e)
+		}
 	case event.LogLine:
 		v.logLine(e, p)
 	case event.Waiting:
