@@ -313,7 +313,7 @@ func TestBrokenStreamsAreEstimated(t *testing.T) {
 	}
 }
 
-// Who goes away ends the vendor's work, too, and what came counts as an estimate; so does a claim that ends.
+// Who goes away ends the vendor's work, too, and all that was reserved counts: what the vendor would have said cannot be seen.
 func TestClientThatGoesAwayIsCounted(t *testing.T) {
 	for name, reply := range map[string]llmtest.Reply{"in the answer": {Text: "half an ", Hang: true}, "before it": {Delay: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestClientThatGoesAwayIsCounted(t *testing.T) {
 				_ = resp.Body.Close()
 			}
 			<-g.over
-			if len(g.settled) != 1 || !g.settled[0].Estimated || g.settled[0].Input == 0 {
+			if len(g.settled) != 1 || !g.settled[0].Estimated || g.settled[0].Input == 0 || g.settled[0].Output != g.asked[0].Answer {
 				t.Errorf("%+v %d", g.settled, g.dropped)
 			}
 			cancel()
