@@ -98,15 +98,20 @@ func (s finder) sleeps(id supervise.ID, why string) {
 	}
 }
 
-// joined takes a child in that has become visible without having been started here: it goes on.
+// joined takes a child in that has become visible without having been started here: it goes on. What ran of it before has ended
+// then, although the supervisor may not have heard of that yet: word of the end may come in the same breath, and is of no run
+// that counts any more.
 func (s finder) joined(c *kernel.Process) {
 	if _, ours := s.byPID[c.PID]; ours {
 		return
 	}
 	for _, k := range s.policy.Children() {
 		m := s.members[k.ID]
-		if m.id != c.UUID || m.p != nil || !slices.Contains([]supervise.State{supervise.Starting, supervise.Running, supervise.Stopping}, k.State) {
+		if m.id != c.UUID || !slices.Contains([]supervise.State{supervise.Starting, supervise.Running, supervise.Stopping}, k.State) {
 			continue
+		}
+		if m.p != nil {
+			delete(s.byPID, m.p.PID)
 		}
 		m.p, m.asleep = c, ""
 		s.byPID[c.PID] = k.ID
