@@ -115,9 +115,13 @@ func (a *asking) press(m *Model, name, text string) tea.Cmd {
 	case "n":
 		a.mode, a.ed = askWhy, editor{}
 	case "e":
-		a.mode, a.ed = askEdit, editor{}
 		text, _ := a.runs()
-		a.ed.insert(text)
+		var ed editor
+		if ed.insert(text); ed.value() != text { // what is not shown would be cut off
+			m.say("this is too long to be changed here, or has characters that are not shown; use: rnix allow " + strconv.FormatUint(a.Number, 10) + " --edit")
+			return nil
+		}
+		a.mode, a.ed = askEdit, ed
 	case "esc":
 		if m.phase == working {
 			return interruptRun(m)

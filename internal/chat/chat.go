@@ -41,6 +41,8 @@ type Options struct {
 	Hints []string
 	// Back returns when a daemon answers again after the one before has gone away, with how it is reached. Nil = it is waited for no daemon.
 	Back func(ctx context.Context) (tui.Source, error)
+	// Left reports whether the daemon has gone away, or is another one by now. Nil = every error that may mean so does.
+	Left func(ctx context.Context) bool
 }
 
 // Left is how a conversation was left.

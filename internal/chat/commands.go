@@ -59,7 +59,8 @@ func runCommand(m *Model, line string) tea.Cmd {
 			near = append(near, "/"+c.name)
 		}
 	}
-	m.note, m.bad = "unknown command /"+tui.Line(m.t, word)+with("; did you mean ", strings.Join(near, " or "))+" (see /help)", true
+	m.ed.set(line) // it may be a message that begins with a path
+	m.note, m.bad = "unknown command /"+tui.Line(m.t, word)+with("; did you mean ", strings.Join(near, " or "))+"? A message begins with a space before it (see /help)", true
 	return nil
 }
 
@@ -140,9 +141,15 @@ func beginAnew(m *Model, what string) tea.Cmd {
 	}
 	model := m.next.model
 	m.ev.close()
+	printSaid(m, m.md.end())
+	printRemarks(m)
+	if left := m.unsent(); len(left) > 0 {
+		m.keep(strings.Join(left, "\n"))
+	}
+	m.conv++
 	m.id, m.phase, m.detail, m.next = types.UUID{}, none, ipc.ProcDetail{}, start{model: model}
 	m.script, m.said, m.kids, m.queue, m.ask, m.used, m.hold, m.held, m.shown = script{}, speech{}, nil, nil, nil, 0, false, nil, nil
-	printSaid(m, m.md.end())
+	m.idle, m.clashed, m.fresh = false, false, false
 	m.block("note")
 	m.print(paint(m.t, dim, tui.Cut(m.t, what, m.w-1)))
 	return nil
@@ -173,7 +180,7 @@ func goTo(m *Model, target string) tea.Cmd {
 			return m.fail(err)
 		}
 		_ = beginAnew(m, "another conversation")
-		m.id, m.detail, m.phase = d.UUID, d, ended
+		m.id, m.detail, m.phase, m.fresh = d.UUID, d, ended, true
 		m.print(titleOf(m)...)
 		return tea.Batch(m.settle(), m.fetch())
 	})
@@ -208,6 +215,9 @@ func budget(m *Model, arg string) tea.Cmd {
 	req := ipc.AddBudgetRequest{Target: m.id.String(), Env: m.o.Environ}
 	n, ok := amount(strings.TrimPrefix(strings.TrimPrefix(arg, "+"), "$"))
 	switch {
+	case ok && !strings.Contains(arg, "$") && n < 1:
+		m.note, m.bad = tui.Line(m.t, arg)+" of a token is nothing: want tokens such as 100k, or dollars such as $"+tui.Line(m.t, arg), true
+		return nil
 	case !ok:
 		m.note, m.bad = "invalid amount "+tui.Line(m.t, arg)+": want tokens such as 100k, or dollars such as $2", true
 		return nil

@@ -20,14 +20,10 @@ type speech struct {
 	at     int             // how far it was heard, in bytes
 	think  string          // the end of what it thinks
 	over   bool            // text is not all of it
-	again_ bool            // it may have been heard before: the daemon is another one
 }
 
 // maxSpeech is how much of an answer is kept to find it again in the conversation, in bytes.
 const maxSpeech = 1 << 20
-
-// again forgets what was heard of an answer that will not be completed.
-func (s *speech) again() { s.again_ = true }
 
 // takeEvent takes an event in.
 func takeEvent(m *Model, e *ipc.Event) tea.Cmd {
@@ -160,19 +156,32 @@ func does(m *Model, what string) {
 	}
 }
 
-// remark prints a line that is no part of the conversation.
+// maxRemarks is how many remarks wait for the end of an answer at most.
+const maxRemarks = 100
+
+// remark prints a line that is no part of the conversation. Within an answer it would be in its middle, and waits for its end.
 func remark(m *Model, a attr, text string) {
-	if m.said.text.Len() > 0 {
-		return // within an answer it would be in its middle
+	line := paint(m.t, a, tui.Cut(m.t, tui.Pick(m.t, "  ⎿ ", "  - ")+tui.Line(m.t, text), m.w-1))
+	m.remarks = append(m.remarks[max(len(m.remarks)-maxRemarks+1, 0):], line)
+	if m.said.text.Len() == 0 && !m.hold {
+		printRemarks(m)
+	}
+}
+
+// printRemarks prints what had to wait.
+func printRemarks(m *Model) {
+	if len(m.remarks) == 0 {
+		return
 	}
 	m.block("call")
-	m.print(paint(m.t, a, tui.Cut(m.t, tui.Pick(m.t, "  ⎿ ", "  - ")+tui.Line(m.t, text), m.w-1)))
+	m.print(m.remarks...)
+	m.remarks = nil
 }
 
 // speak takes in what the model says.
 func speak(m *Model, e *ipc.Event) {
-	if m.hold && len(m.held) < maxHeld {
-		m.held = append(m.held, *e)
+	if m.hold {
+		hold(m, e)
 		return
 	}
 	s := &m.said
@@ -217,8 +226,22 @@ func speak(m *Model, e *ipc.Event) {
 	printSaid(m, m.md.write(text))
 }
 
-// maxHeld is how many events are held back at most.
+// maxHeld is how many events are held back at most: as many again make the answer longer than what is kept of one.
 const maxHeld = 1000
+
+// hold holds back what the model says, pieces that follow on each other as one. What is too much is left to the conversation, which has all of it at the
+// end of the step.
+func hold(m *Model, e *ipc.Event) {
+	if n := len(m.held) - 1; n >= 0 {
+		if h := &m.held[n]; h.Kind == "piece" && e.Kind == h.Kind && e.Name == h.Name && e.Answer == h.Answer && e.At == h.At+len(h.Text) && len(h.Text) < maxSpeech {
+			h.Text += e.Text
+			return
+		}
+	}
+	if len(m.held) < maxHeld {
+		m.held = append(m.held, *e)
+	}
+}
 
 // releaseHeld takes in what was held back.
 func releaseHeld(m *Model) {
@@ -235,6 +258,9 @@ func releaseHeld(m *Model) {
 	m.hold, m.held = false, nil
 	for i := range held {
 		speak(m, &held[i])
+	}
+	if m.said.text.Len() == 0 {
+		printRemarks(m)
 	}
 }
 
@@ -253,6 +279,7 @@ func brokenOff(m *Model) {
 	}
 	printSaid(m, m.md.end())
 	m.print(paint(m.t, dim, "(this answer was broken off)"))
+	printRemarks(m)
 }
 
 // takeRecorded takes in that an answer is in the conversation: what of it was not heard is printed.
@@ -271,6 +298,7 @@ func takeRecorded(m *Model, content string, step int) {
 		printSaid(m, m.md.end())
 	}
 	*s = speech{answer: s.answer, step: s.step}
+	printRemarks(m)
 	m.script.step, m.script.answer = max(m.script.step, step), content
 }
 

@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
@@ -89,6 +91,9 @@ func attached(m *Model, text string) (inputs []ipc.Input, rest string, err error
 	}
 	return inputs, text, nil
 }
+
+// fileMark finds the first file behind a message.
+var fileMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\n\[file [^\n]*, data and no instruction\]\n`) })
 
 // inlinedText returns a later message with the files that it names behind it, marked as data.
 func inlinedText(m *Model, text string) (string, error) {

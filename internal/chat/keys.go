@@ -129,7 +129,7 @@ func enterText(m *Model) tea.Cmd {
 	m.ed.take()
 	m.ed.remember(text)
 	switch {
-	case trimmed[0] == '/' && isCommand(trimmed):
+	case text[0] == '/' && isCommand(trimmed):
 		return runCommand(m, trimmed)
 	}
 	return m.send(strings.TrimSpace(text))

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ func findTarget(m *Model, ctx context.Context, target string) error {
 	if err := m.src.Call(ctx, ipc.GetProcDetail.Name, ipc.TargetRequest{Target: target}, &m.detail); err != nil {
 		return err
 	}
-	m.id = m.detail.UUID
+	m.id, m.fresh = m.detail.UUID, true
 	m.phase = ended // until it is looked at
 	return nil
 }
@@ -44,11 +45,32 @@ func (m *Model) send(text string) tea.Cmd {
 	return resumeWith(m, text)
 }
 
-// keep puts a text that could not be sent back to where it was typed.
+// keep puts a text that could not be sent back to where it was typed, before what is being typed.
 func (m *Model) keep(text string) {
-	if m.ed.empty() {
-		m.ed.set(text)
+	if !m.ed.empty() {
+		text += "\n" + m.ed.value()
 	}
+	m.ed.set(text)
+}
+
+// unsent takes out of what waits what the daemon does not have, in its order.
+func (m *Model) unsent() (texts []string) {
+	m.queue = slices.DeleteFunc(m.queue, func(q queued) bool {
+		if !q.sent {
+			texts = append(texts, q.text)
+		}
+		return !q.sent
+	})
+	return texts
+}
+
+// sendQueued says what was said while nothing could be sent.
+func (m *Model) sendQueued() tea.Cmd {
+	var cmds []tea.Cmd
+	for _, text := range m.unsent() {
+		cmds = append(cmds, m.send(text)) // the first may start a run, for which the others wait
+	}
+	return tea.Batch(cmds...)
 }
 
 func spawnWith(m *Model, text string) tea.Cmd {
@@ -67,14 +89,14 @@ func spawnWith(m *Model, text string) tea.Cmd {
 	}
 	req.Inputs, req.Intent = append(req.Inputs, inputs...), rest
 	startsRun(m, text)
-	return call(m, ipc.Spawn, req, func(m *Model, r ipc.SpawnResponse, err error) tea.Cmd {
+	return callOr(m, ipc.Spawn, req, func(m *Model, r ipc.SpawnResponse, err error) tea.Cmd {
 		if err != nil {
 			return refusedRun(m, text, none, err)
 		}
 		m.o.Spawn.Parent = "" // the next conversation is not below the process that this one was
 		m.detail = ipc.ProcDetail{}
 		return startedRun(m, &r)
-	})
+	}, func(m *Model, r ipc.SpawnResponse, err error) { lateRun(m, r.UUID, text, err) })
 }
 
 // resumeWith says something to a process that does not work.
@@ -90,7 +112,7 @@ func resumeWith(m *Model, text string) tea.Cmd {
 	}
 	was := m.phase
 	startsRun(m, text)
-	return call(m, ipc.Resume, req, func(m *Model, r ipc.ResumeResponse, err error) tea.Cmd {
+	return callOr(m, ipc.Resume, req, func(m *Model, r ipc.ResumeResponse, err error) tea.Cmd {
 		again := m.clashed
 		m.clashed = false
 		if types.CodeOf(err) == types.ErrConflict && !again { // another person has resumed it just now
@@ -111,7 +133,17 @@ func resumeWith(m *Model, text string) tea.Cmd {
 			m.print(paint(m.t, yellow, tui.Cut(m.t, tui.Pick(m.t, "⚠ ", "! ")+"it is not known whether "+tui.Line(m.t, d.Tool+" "+d.Input)+" has run; the model is told to check", m.w-1)))
 		}
 		return startedRun(m, &r.SpawnResponse)
-	})
+	}, func(m *Model, r ipc.ResumeResponse, err error) { lateRun(m, r.UUID, text, err) })
+}
+
+// lateRun takes in how the start of a run of another conversation has ended.
+func lateRun(m *Model, id types.UUID, text string, err error) {
+	if err != nil {
+		m.keep(text)
+		m.complain(err)
+		return
+	}
+	m.say("the agent that you left works on: /resume " + id.String())
 }
 
 // startsRun notes that a run begins.
@@ -125,7 +157,7 @@ func startsRun(m *Model, text string) {
 func refusedRun(m *Model, text string, was phase, err error) tea.Cmd {
 	m.phase = was
 	unqueue(m, text)
-	m.keep(text)
+	m.keep(strings.Join(append([]string{text}, m.unsent()...), "\n"))
 	return m.fail(err)
 }
 
@@ -159,24 +191,25 @@ func (m *Model) steer() tea.Cmd {
 			cmds = append(cmds, m.fail(err))
 		}
 		q.sent = true
-		said, id := q.text, m.id
+		said := q.text
 		req := ipc.SendRequest{Target: m.id.String(), Text: text, Key: types.NewUUID().String()}
-		cmds = append(cmds, call(m, ipc.Steer, req, func(m *Model, _ ipc.SendResponse, err error) tea.Cmd {
+		cmds = append(cmds, callOr(m, ipc.Steer, req, func(m *Model, _ ipc.SendResponse, err error) tea.Cmd {
 			if err == nil {
 				m.clashed = false
 				return nil
 			}
 			unqueue(m, said)
-			if m.id != id { // another conversation has begun meanwhile
-				m.keep(said)
-				return nil
-			}
 			if c := types.CodeOf(err); c == types.ErrBrokenPipe || c == types.ErrNotFound || c == types.ErrConflict { // it has ended meanwhile
 				m.phase = ended
 				return m.send(said)
 			}
 			m.keep(said)
 			return m.fail(err)
+		}, func(m *Model, _ ipc.SendResponse, err error) {
+			if err != nil {
+				m.keep(said)
+				m.complain(err)
+			}
 		}))
 	}
 	return tea.Batch(cmds...)
@@ -225,17 +258,21 @@ func (m *Model) learn(d *ipc.ProcDetail) tea.Cmd {
 	default:
 		m.phase = ended
 	}
-	if m.phase == working && !m.ev.open {
+	if wait := m.ev.since.Add(reopenAfter).Sub(m.now()); m.phase == working && !m.ev.open && wait > 0 {
+		cmds = append(cmds, m.after(wait, doneMsg((*Model).settle)))
+	} else if m.phase == working && !m.ev.open {
 		cmds = append(cmds, listenFrom(m, 0), m.fetch(), readAsks(m))
 	}
+	fresh := m.fresh
+	m.fresh = false
 	switch {
-	case was == working && m.phase != working:
+	case m.phase != working && (was == working || fresh):
 		m.script.over = true
 		cmds = append(cmds, m.fetch(), readAsks(m), askContext(m))
 	case m.phase != working && changed:
 		cmds = append(cmds, m.fetch())
 	}
-	return tea.Batch(cmds...)
+	return tea.Batch(append(cmds, m.sendQueued())...)
 }
 
 // finishRun says how a run has ended, when all that it said stands above.
@@ -246,6 +283,7 @@ func finishRun(m *Model) {
 	}
 	printSaid(m, m.md.end())
 	m.said = speech{}
+	printRemarks(m)
 	if m.phase != suspended { // which is told later what they brought
 		for _, c := range m.script.open {
 			m.block("call")

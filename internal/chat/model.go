@@ -43,6 +43,7 @@ type Model struct {
 	lost   bool           // ... and none has come back
 	back   time.Time      // when one has
 
+	conv    int // the number of the conversation; what was asked for an earlier one is not listened to
 	ev      stream
 	script  script
 	md      markdown
@@ -50,7 +51,9 @@ type Model struct {
 	held    []ipc.Event           // what was heard of an answer before all that stands before it is shown
 	hold    bool                  // ... which is being read
 	kids    map[types.UUID]string // what the children do that work
-	clashed bool                  // a resume has met another one; see send
+	clashed bool                  // a resume has met another one; see resumeWith
+	fresh   bool                  // how it stands is to be said when it is known: the person has just come
+	remarks []string              // printed behind the answer under way
 	queue   []queued
 	shown   []told
 	doing   string
@@ -103,7 +106,7 @@ type tickMsg struct{}
 // Init begins.
 func (m *Model) Init() tea.Cmd {
 	for _, h := range m.o.Hints {
-		m.print(paint(m.t, dim, tui.Clean(m.t, h)))
+		m.print(wrap(m.t, []span{{tui.Clean(m.t, h), dim}}, "", "", m.w-1)...)
 	}
 	var cmd tea.Cmd
 	if m.id != (types.UUID{}) {
@@ -200,35 +203,63 @@ func onTick(m *Model) tea.Cmd {
 	return nil
 }
 
-// call returns the command that calls a method and takes its answer in.
+// call returns the command that calls a method and takes its answer in, unless another conversation has begun meanwhile.
 func call[Req, Resp any](m *Model, method ipc.Method[Req, Resp], req Req, then func(*Model, Resp, error) tea.Cmd) tea.Cmd {
-	ctx, src := m.ctx, m.src
+	return callOr(m, method, req, then, func(*Model, Resp, error) {})
+}
+
+// callOr is call; late takes the answer in if another conversation has begun meanwhile.
+func callOr[Req, Resp any](m *Model, method ipc.Method[Req, Resp], req Req, then func(*Model, Resp, error) tea.Cmd, late func(*Model, Resp, error)) tea.Cmd {
+	ctx, src, conv := m.ctx, m.src, m.conv
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		var r Resp
 		err := src.Call(ctx, method.Name, req, &r)
-		return doneMsg(func(m *Model) tea.Cmd { return then(m, r, err) })
+		return doneMsg(func(m *Model) tea.Cmd {
+			if m.conv == conv {
+				return then(m, r, err)
+			}
+			late(m, r, err)
+			return nil
+		})
 	}
 }
 
 // patience bounds a call.
 const patience = 60 * time.Second
 
-// gone reports whether an error means that the daemon has gone away.
+// gone reports whether an error may mean that the daemon has gone away.
 func gone(err error) bool {
 	c := types.CodeOf(err)
 	return c == types.ErrDisconnected || c == types.ErrUnavailable
 }
 
-// fail says what went wrong. If that is that there is no daemon, it is waited for.
+// fail says what went wrong. If that is that there is no daemon, it is waited for. A daemon says of other things, too, that they are unavailable: there it
+// is looked whether it is gone.
 func (m *Model) fail(err error) tea.Cmd {
-	if gone(err) {
+	switch left, ctx := m.o.Left, m.ctx; {
+	case !gone(err):
+	case types.CodeOf(err) == types.ErrUnavailable && left != nil && !m.away:
+		return func() tea.Msg {
+			is := left(ctx)
+			return doneMsg(func(m *Model) tea.Cmd {
+				if is {
+					return goAway(m)
+				}
+				m.complain(err)
+				return nil
+			})
+		}
+	default:
 		return goAway(m)
 	}
-	m.note, m.bad = tui.Line(m.t, tui.ErrorText(err)), true
+	m.complain(err)
 	return nil
 }
+
+// complain says what went wrong, until the next key.
+func (m *Model) complain(err error) { m.note, m.bad = tui.Line(m.t, tui.ErrorText(err)), true }
 
 func (m *Model) say(text string) { m.note, m.bad = tui.Line(m.t, text), false }
 
@@ -257,9 +288,8 @@ func goAway(m *Model) tea.Cmd {
 			m.block("note")
 			m.print(paint(m.t, yellow, "the daemon went away, and is back"))
 			if m.id == (types.UUID{}) {
-				return nil
+				return m.sendQueued()
 			}
-			m.said.again()
 			return tea.Batch(m.settle(), m.fetch(), readAsks(m))
 		})
 	}

@@ -291,13 +291,15 @@ func TestCommandsThatCannotBeMeantAreRefused(t *testing.T) {
 		if !strings.Contains(d.sees(), want) {
 			t.Errorf("%s:\n%s", line, d.sees())
 		}
+		d.m.ed.set("")
 	}
 	d = begun(t)
-	for line, want := range map[string]string{"/undo": "interrupt it first", "/budget lots": "invalid amount lots", "/fork": "interrupt it first"} {
+	for line, want := range map[string]string{"/undo": "interrupt it first", "/budget lots": "invalid amount lots", "/budget 0.4": "dollars such as $0.4", "/fork": "interrupt it first"} {
 		d.says(line)
 		if !strings.Contains(d.sees(), want) {
 			t.Errorf("%s:\n%s", line, d.sees())
 		}
+		d.m.ed.set("")
 	}
 	if d.called("spawn") != 1 || d.called("steer") != 0 {
 		t.Errorf("a command was sent to the agent: %q", d.calls)

@@ -136,7 +136,7 @@ func takeUser(m *Model, c *ipc.ConversationMessage) {
 		remark(m, dim, "a message: "+c.Content)
 		return
 	}
-	m.script.inputs = append(m.script.inputs, input{c.Content, c.Step, c.N == 1, c.N})
+	m.script.inputs = append(m.script.inputs, input{typedOf(c.Content), c.Step, c.N == 1, c.N})
 	if i := slices.IndexFunc(m.shown, func(s told) bool { return alike(s.text, c.Content) }); i >= 0 && c.From == "steer" {
 		printed := m.shown[i].printed
 		if m.shown = slices.Delete(m.shown, i, i+1); printed {
@@ -151,13 +151,7 @@ func takeUser(m *Model, c *ipc.ConversationMessage) {
 func quoteSaid(m *Model, text string) {
 	m.block("user")
 	mark, a := tui.Pick(m.t, "› ", "> "), bold
-	if _, rest, ok := strings.Cut(text, "]\n\n"); ok && strings.HasPrefix(text, "[This process is a fork of ") {
-		text = rest // which was said here already
-	}
-	for _, data := range []string{"\n\n[file ", "\n\nWhat follows was handed over with this task."} { // the files, which the person has
-		text, _, _ = strings.Cut(text, data)
-	}
-	lines := strings.Split(strings.TrimRight(tui.Clean(m.t, bounded(text, 64<<10)), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(tui.Clean(m.t, bounded(typedOf(text), 64<<10)), "\n"), "\n")
 	for i, l := range lines {
 		if i == maxSaid {
 			m.print(paint(m.t, dim, "  ("+tui.Number(len(lines)-i)+" lines more)"))
@@ -166,6 +160,18 @@ func quoteSaid(m *Model, text string) {
 		m.print(wrap(m.t, []span{{bounded(l, 4<<10), a}}, paint(m.t, cyan|bold, mark), "  ", m.md.w)...)
 		mark = "  "
 	}
+}
+
+// typedOf returns what the person has typed of what was said: without what a fork is told before it, and without the files behind it.
+func typedOf(text string) string {
+	if _, rest, ok := strings.Cut(text, "]\n\n"); ok && strings.HasPrefix(text, "[This process is a fork of ") {
+		text = rest // which was said here already
+	}
+	text, _, _ = strings.Cut(text, "\n\nWhat follows was handed over with this task.")
+	if at := fileMark().FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	return text
 }
 
 // unqueue takes what is in the conversation now out of what waits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -17,11 +18,15 @@ type stream struct {
 	n      int // its number; what an older one still says is not listened to
 	cancel context.CancelFunc
 	open   bool
+	since  time.Time // when it was opened last
 }
 
 // kinds are the events that matter here.
 var kinds = []types.EventKind{"spawned", "step_started", "step_ended", "log", "waiting", "paused", "resumed", "exited", "compacted", "refused", "asked", "answered",
 	"storage_error", "messaged", "delivered", "lag"}
+
+// reopenAfter is how long after a stream was opened another one is opened when it has ended, although the process works.
+const reopenAfter = time.Second
 
 // hearAtOnce is how many events are taken in at once.
 const hearAtOnce = 1024
@@ -51,7 +56,7 @@ func (s *stream) close() {
 func listenFrom(m *Model, from uint64) tea.Cmd {
 	m.ev.close()
 	ctx, cancel := context.WithCancel(m.ctx)
-	m.ev.cancel, m.ev.open = cancel, true
+	m.ev.cancel, m.ev.open, m.ev.since = cancel, true, m.now()
 	n, src := m.ev.n, m.src
 	req := ipc.EventsRequest{Target: m.id.String(), Tree: true, Follow: true, Speech: true, Kinds: kinds, From: from}
 	return func() tea.Msg {
@@ -121,11 +126,12 @@ func hearEvents(m *Model, msg eventsMsg) tea.Cmd {
 	case msg.err == nil:
 		cmds = append(cmds, func() tea.Msg { return batch(msg.n, msg.more) })
 	case gone(msg.err):
-		cmds = append(cmds, goAway(m))
+		m.ev.close()
+		cmds = append(cmds, m.fail(msg.err), m.settle())
 	default:
 		m.ev.close()
 		if !errors.Is(msg.err, io.EOF) && types.CodeOf(msg.err) != types.ErrCancelled {
-			m.note, m.bad = tui.Line(m.t, tui.ErrorText(msg.err)), true
+			m.complain(msg.err)
 		}
 		cmds = append(cmds, m.settle())
 	}

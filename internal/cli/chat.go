@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -139,9 +140,17 @@ func (t *talk) run(ctx context.Context) error {
 	if t.target == "" && !t.choose {
 		o.Hints = hints(ctx, fl.client, t.o)
 	}
+	var one sync.Mutex // a follower is for one at a time
 	o.Back = func(ctx context.Context) (tui.Source, error) {
+		one.Lock()
+		defer one.Unlock()
 		err := fl.back(ctx)
 		return tui.NewSource(fl.client), err
+	}
+	o.Left = func(ctx context.Context) bool {
+		one.Lock()
+		defer one.Unlock()
+		return fl.left(ctx)
 	}
 	quiet := a.out.quiet
 	a.filled.Store(true)
