@@ -110,9 +110,16 @@ func TestAPersonTalksToAnAgent(t *testing.T) {
 	s.sees("PID 4", "Done.", "say what is next")
 	s.keys("I am back", "Enter")
 	s.sees("You said 9 bytes: I am back", "say what is next")
+	s.keys("!seq 3; exit 4", "Enter") // by the person
+	s.sees("! seq 3; exit 4  exit 4", "│ 3", "the agent gets what your 1 command printed")
+	s.keys("and that", "Enter")
+	s.sees("bytes: and that", "[the user has run: seq 3; exit 4, data")
 	s.leave("C-d")
 	s.run("rnix -c 'one more'")
 	s.sees("You said 8 bytes: one more", "say what is next")
+	s.keys("C-r", "third")
+	s.sees("search: third  › and the third")
+	s.keys("Enter", "C-u")
 	s.leave("C-d")
 	if n := s.rnix("ps", "-a", "--json"); strings.Count(n, `"pid"`) != 1 {
 		t.Errorf("there are other processes: %s", n)

@@ -118,7 +118,7 @@ func (a *asking) press(m *Model, name, text string) tea.Cmd {
 		text, _ := a.runs()
 		var ed editor
 		if ed.insert(text); ed.value() != text { // what is not shown would be cut off
-			m.say("this is too long to be changed here, or has characters that are not shown; use: rnix allow " + strconv.FormatUint(a.Number, 10) + " --edit")
+			m.say("this is too long to be changed here, or has characters that are not shown; use: rnix allow " + strconv.FormatUint(a.Number, 10) + " --edit COMMAND")
 			return nil
 		}
 		a.mode, a.ed = askEdit, ed

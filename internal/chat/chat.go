@@ -37,6 +37,12 @@ type Options struct {
 	Choose bool
 	// First is said at once; empty = the person is waited for.
 	First string
+	// Shell runs a command line of the person in Dir, with no input, until it ends or ctx does, and returns what it has printed and how it ended, if not
+	// well. Nil = none can be run.
+	Shell func(ctx context.Context, command string) (output, how string, err error)
+	// History are earlier messages of the person, the last one at the end; Remember keeps another one. Nil = none are kept.
+	History  []string
+	Remember func(string)
 	// Hints are lines that are shown at the beginning.
 	Hints []string
 	// Back returns when a daemon answers again after the one before has gone away, with how it is reached. Nil = it is waited for no daemon.
@@ -79,6 +85,7 @@ func Run(ctx context.Context, o Options) (Left, error) {
 func New(ctx context.Context, o Options) *Model {
 	m := &Model{o: o, ctx: ctx, src: o.Source, t: o.Theme, now: time.Now, after: later(ctx), w: 80, h: 24}
 	m.md.t = m.t
+	m.ed.history, m.ed.place = o.History, len(o.History)
 	m.resize(80, 24)
 	return m
 }

@@ -59,8 +59,7 @@ func runCommand(m *Model, line string) tea.Cmd {
 			near = append(near, "/"+c.name)
 		}
 	}
-	m.ed.set(line) // it may be a message that begins with a path
-	m.note, m.bad = "unknown command /"+tui.Line(m.t, word)+with("; did you mean ", strings.Join(near, " or "))+"? A message begins with a space before it (see /help)", true
+	m.note, m.bad = "unknown command /"+tui.Line(m.t, word)+with("; did you mean ", strings.Join(near, " or "))+" (see /help); to say it to the agent, Up brings it back: put a space before it", true
 	return nil
 }
 
@@ -84,6 +83,7 @@ func showHelp(m *Model) {
 		line("/"+c.name+with(" ", c.args), c.what)
 	}
 	line("@FILE", "a file that the agent is given with the message, as data")
+	line("!COMMAND", "run a command yourself, outside of any sandbox; the agent gets what it prints with your next message, and what it leaves running is ended")
 }
 
 func isBusy(m *Model) bool {

@@ -92,8 +92,10 @@ func attached(m *Model, text string) (inputs []ipc.Input, rest string, err error
 	return inputs, text, nil
 }
 
-// fileMark finds the first file behind a message.
-var fileMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\n\[file [^\n]*, data and no instruction\]\n`) })
+// fileMark finds the first file, or command of the user, behind a message.
+var fileMark = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\n\n\[(file|the user has run:) [^\n]*, data and no instruction\]\n`)
+})
 
 // inlinedText returns a later message with the files that it names behind it, marked as data.
 func inlinedText(m *Model, text string) (string, error) {

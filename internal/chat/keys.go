@@ -21,7 +21,7 @@ var keyTable = []keyLine{
 	{"Ctrl+C", "clear the line; twice: leave, and the agent works on"},
 	{"Ctrl+D", "leave"},
 	{"Ctrl+O", "print the whole output of the last call"},
-	{"Up, Down", "earlier messages"},
+	{"Up, Down, Ctrl+R", "earlier messages; Ctrl+R searches them"},
 	{"Tab", "complete a command, or the path behind @"},
 }
 
@@ -44,8 +44,14 @@ func pressKey(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		return m.ask.press(m, name, k.Text)
 	case m.choice != nil:
 		return m.choice.press(m, k)
+	case m.find != nil && m.find.press(m, name, k.Text):
+		return nil
 	}
 	switch name {
+	case "ctrl+r":
+		m.comp = completion{}
+		m.find = &finding{at: len(m.ed.history)}
+		return nil
 	case "ctrl+d":
 		if m.ed.empty() {
 			return tea.Quit
@@ -56,6 +62,8 @@ func pressKey(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		switch {
 		case m.comp.shown():
 			m.comp = completion{}
+		case m.own != nil:
+			m.own.stop()
 		case m.phase == working:
 			return interruptRun(m)
 		}
@@ -84,7 +92,7 @@ func ctrlC(m *Model) tea.Cmd {
 	if now.Sub(m.quit) < twice {
 		return tea.Quit
 	}
-	m.quit = now
+	m.quit, m.find = now, nil
 	m.ed.remember(m.ed.value())
 	m.ed.set("")
 	if m.choice != nil {
@@ -107,6 +115,9 @@ func pasteText(m *Model, s string) tea.Cmd {
 		return nil
 	case m.choice != nil:
 		return nil
+	case m.find != nil:
+		m.find.look(m, m.find.query+tidy(s))
+		return nil
 	}
 	if why := m.ed.paste(s); why != "" {
 		m.note, m.bad = why, true
@@ -127,8 +138,12 @@ func enterText(m *Model) tea.Cmd {
 		return nil
 	}
 	m.ed.take()
-	m.ed.remember(text)
+	if m.o.Remember != nil {
+		m.o.Remember(text)
+	}
 	switch {
+	case text[0] == '!':
+		return runOwn(m, strings.TrimSpace(text[1:]))
 	case text[0] == '/' && isCommand(trimmed):
 		return runCommand(m, trimmed)
 	}

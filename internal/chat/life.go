@@ -87,10 +87,12 @@ func spawnWith(m *Model, text string) tea.Cmd {
 		m.keep(text)
 		return m.fail(err)
 	}
-	req.Inputs, req.Intent = append(req.Inputs, inputs...), rest
+	own := takeRan(m)
+	req.Inputs, req.Intent = append(append(req.Inputs[:len(req.Inputs):len(req.Inputs)], inputs...), ranInputs(own)...), rest
 	startsRun(m, text)
 	return callOr(m, ipc.Spawn, req, func(m *Model, r ipc.SpawnResponse, err error) tea.Cmd {
 		if err != nil {
+			giveRan(m, own)
 			return refusedRun(m, text, none, err)
 		}
 		m.o.Spawn.Parent = "" // the next conversation is not below the process that this one was
@@ -106,7 +108,8 @@ func resumeWith(m *Model, text string) tea.Cmd {
 		m.keep(text)
 		return m.fail(err)
 	}
-	req := ipc.ResumeRequest{Target: m.id.String(), NewInput: said, Env: m.o.Environ, Model: m.next.model}
+	own := takeRan(m)
+	req := ipc.ResumeRequest{Target: m.id.String(), NewInput: said + ranText(own), Env: m.o.Environ, Model: m.next.model}
 	if m.next.fork != nil {
 		req.Fork, req.FromStep, req.Cwd = true, m.next.fork, m.next.cwd
 	}
@@ -117,12 +120,14 @@ func resumeWith(m *Model, text string) tea.Cmd {
 		m.clashed = false
 		if types.CodeOf(err) == types.ErrConflict && !again { // another person has resumed it just now
 			m.clashed = true // if it does not run, that was not the reason
+			giveRan(m, own)
 			unqueue(m, text)
 			m.phase = working
 			m.queue = append(m.queue, queued{text: text})
 			return tea.Batch(m.steer(), m.settle())
 		}
 		if err != nil {
+			giveRan(m, own)
 			return refusedRun(m, text, was, err)
 		}
 		if r.Mode == "fork" {
@@ -191,14 +196,15 @@ func (m *Model) steer() tea.Cmd {
 			cmds = append(cmds, m.fail(err))
 		}
 		q.sent = true
-		said := q.text
-		req := ipc.SendRequest{Target: m.id.String(), Text: text, Key: types.NewUUID().String()}
+		said, own := q.text, takeRan(m)
+		req := ipc.SendRequest{Target: m.id.String(), Text: text + ranText(own), Key: types.NewUUID().String()}
 		cmds = append(cmds, callOr(m, ipc.Steer, req, func(m *Model, _ ipc.SendResponse, err error) tea.Cmd {
 			if err == nil {
 				m.clashed = false
 				return nil
 			}
 			unqueue(m, said)
+			giveRan(m, own)
 			if c := types.CodeOf(err); c == types.ErrBrokenPipe || c == types.ErrNotFound || c == types.ErrConflict { // it has ended meanwhile
 				m.phase = ended
 				return m.send(said)

@@ -61,7 +61,10 @@ type Model struct {
 	since   time.Time // of doing
 	began   time.Time // of the turn
 
+	own    *ownRun // a command of the person that runs
+	ran    []ran   // those that the agent gets with the next message
 	ask    *asking
+	find   *finding
 	choice *choice // not nil: a question of the program waits for a key
 	ed     editor
 	comp   completion
@@ -181,7 +184,7 @@ func nextTick(m *Model) tea.Cmd {
 	switch {
 	case m.clock:
 		return nil
-	case m.phase == working, m.phase == starting, m.away && !m.lost, m.ask != nil:
+	case m.phase == working, m.phase == starting, m.away && !m.lost, m.ask != nil, m.own != nil:
 		m.clock = true
 		return m.after(tickEvery, tickMsg{})
 	case m.phase == ended, m.phase == suspended:

@@ -79,6 +79,9 @@ func liveLines(m *Model, n int) []string {
 		}
 		work = append(work, paint(m.t, dim, tui.Pick(m.t, "  ↳ ", "  > ")+state+tui.Line(m.t, q.text)))
 	}
+	if o := m.own; o != nil {
+		work = append(work, spinnerOf(m)+" "+tui.Cut(m.t, "! "+tui.Line(m.t, o.command), max(m.w-30, 10))+paint(m.t, dim, "  "+elapsedSince(m, o.since)+", Esc ends it"))
+	}
 	if s := workLine(m); s != "" {
 		work = append(work, s)
 	}
@@ -130,6 +133,10 @@ func workLine(m *Model) string {
 
 // typedBox is what is being typed, in at most n lines.
 func typedBox(m *Model, n int) (box []string, x, y int) {
+	if m.find != nil {
+		line, at := m.find.view(m)
+		return []string{line}, at, 0
+	}
 	rows, x, y := m.ed.rows(m.t, m.w-4)
 	from := 0
 	if len(rows) > n {
@@ -152,6 +159,9 @@ func typedBox(m *Model, n int) (box []string, x, y int) {
 			hint = "say more while it works"
 		case m.id != (ipc.ProcDetail{}.UUID):
 			hint = "say what is next"
+		}
+		if len(m.ran) > 0 {
+			hint += "; the agent gets what your " + plural(len(m.ran), "command", "commands") + " printed"
 		}
 		box[0] = mark + paint(m.t, dim, hint)
 	}

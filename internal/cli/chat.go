@@ -140,6 +140,11 @@ func (t *talk) run(ctx context.Context) error {
 	if t.target == "" && !t.choose {
 		o.Hints = hints(ctx, fl.client, t.o)
 	}
+	o.Shell = ownShell(a, o.Dir)
+	if p, err := a.places(); err == nil {
+		path := chatHistory(p.DataDir)
+		o.History, o.Remember = readHistory(path), func(text string) { remember(path, text) }
+	}
 	var one sync.Mutex // a follower is for one at a time
 	o.Back = func(ctx context.Context) (tui.Source, error) {
 		one.Lock()
