@@ -214,9 +214,15 @@ func grave(output []string) bool {
 
 var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
+// scriptSkip is the line of a script of testscript that skips it: its log holds what the script does, not why.
+var scriptSkip = regexp.MustCompile(`^\s*> (?:\[[^]]*\] *)*skip '?(.*?)'?\s*$`)
+
 // reason returns the last thing that a skipped test said.
 func reason(output []string) string {
 	for _, l := range slices.Backward(output) {
+		if m := scriptSkip.FindStringSubmatch(l); m != nil {
+			return cmp.Or(m[1], "it gives no reason")
+		}
 		if m := place.FindString(l); m != "" {
 			return strings.TrimSpace(l[len(m):])
 		}

@@ -23,6 +23,17 @@ func TestTheReportSaysWhatHappened(t *testing.T) {
 			[]string{"ok    m/a  1.2s"}, []string{"chatter"}, "1 passed, 0 failed, 0 skipped", 0},
 		{"failure is shown", strings.ReplaceAll(passing, `"pass"`, `"fail"`) + "exit status 1\n",
 			[]string{"chatter", "FAIL  m/a"}, nil, "0 passed, 1 failed, 0 skipped", 1},
+		{"skip of a script is named", `{"Action":"start","Package":"m/a"}
+{"Action":"run","Package":"m/a","Test":"TestScripts/held"}
+{"Action":"output","Package":"m/a","Test":"TestScripts/held","Output":"    testscript.go:584: WORK=$WORK\n"}
+{"Action":"output","Package":"m/a","Test":"TestScripts/held","Output":"        HOME=$WORK/home\n"}
+{"Action":"output","Package":"m/a","Test":"TestScripts/held","Output":"        > [!cgroup] skip 'needs a cgroup'\n"}
+{"Action":"output","Package":"m/a","Test":"TestScripts/held","Output":"        \n"}
+{"Action":"output","Package":"m/a","Test":"TestScripts/held","Output":"--- SKIP: TestScripts/held (0.00s)\n"}
+{"Action":"skip","Package":"m/a","Test":"TestScripts/held"}
+{"Action":"skip","Package":"m/a"}
+exit status 0
+`, []string{"skipped: m/a TestScripts/held: needs a cgroup\n"}, nil, "0 passed, 0 failed, 1 skipped", 0},
 		{"skip is named", `{"Action":"start","Package":"m/a"}
 {"Action":"run","Package":"m/a","Test":"TestX"}
 {"Action":"run","Package":"m/a","Test":"TestX/sub"}
