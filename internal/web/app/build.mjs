@@ -41,7 +41,7 @@ async function licenses(inputs) {
   let text = 'The dashboard contains these packages.\n';
   for (const dir of [...names].sort()) {
     const pkg = JSON.parse(await readFile(path.join(here, dir, 'package.json'), 'utf8'));
-    const file = (await readdir(path.join(here, dir))).find((f) => /^(licen[cs]e|copying)(\.|$)/i.test(f));
+    const file = (await readdir(path.join(here, dir))).find((f) => /^(licen[cs]e|copying)([.-]|$)/i.test(f));
     if (!file) throw new Error(`${pkg.name} has no licence file`);
     text += `\n${'-'.repeat(72)}\n${pkg.name} ${pkg.version} (${pkg.license})\n\n${(await readFile(path.join(here, dir, file), 'utf8')).trim()}\n`;
   }

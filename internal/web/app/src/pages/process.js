@@ -24,10 +24,10 @@ import { Lineage } from './process/lineage.js';
 
 // tabs are the ways of looking, in the order of the keys 1 to 9.
 const tabs = [
+  { name: 'conversation', text: 'Conversation', View: Conversation },
   { name: 'summary', text: 'Summary', View: Summary },
   { name: 'timeline', text: 'Timeline', View: Timeline },
   { name: 'steps', text: 'Steps', View: Steps },
-  { name: 'conversation', text: 'Conversation', View: Conversation },
   { name: 'context', text: 'Context', View: Context },
   { name: 'files', text: 'Files', View: Files },
   { name: 'calls', text: 'Calls', View: Calls },
@@ -66,12 +66,13 @@ function Head({ p, id, tab }) {
 }
 
 function Process({ params, query }) {
-  const { id, tab = 'summary' } = params;
+  const { id } = params;
   const row = find(id);
   // What it looks like on disk is asked for once, and again when the table says that it has changed.
   const detail = useCall('get_proc_detail', { target: id }, { on: row ? `${row.state} ${row.step} ${row.tokens_used} ${row.wait || ''}` : '' });
   const found = row || (detail.data && { ...detail.data, at: clock() });
   const p = found && asked.value.has(id) ? { ...found, asked: true } : found;
+  const tab = params.tab || (p?.kind ? 'summary' : 'conversation');
   const here = useRef();
   here.current = p;
   useEffect(() => {

@@ -1,67 +1,53 @@
-// The conversation, as the model has it: the last part first, earlier ones when they are asked for.
-import { html, useEffect, useState } from '../../lib/html.js';
-import { call } from '../../lib/api.js';
-import { bytes, moment } from '../../lib/format.js';
+// The conversation: what was said, what the model says just now, and what a person says next.
+import { html, useEffect, useRef, useState } from '../../lib/html.js';
+import { ended } from '../../lib/fold.js';
 import { href } from '../../lib/router.js';
-import { failed } from '../../ui/toast.js';
-import { Line, Text } from '../../ui/text.js';
+import { underWay } from '../../lib/speech.js';
+import { useSpeech } from '../../lib/speaking.js';
+import { useTalk } from '../../lib/talk.js';
+import { Markdown } from '../../ui/markdown.js';
+import { Line } from '../../ui/text.js';
+import { Messages, Thought } from './message.js';
 
-const page = 50; // messages that are read at once
-const froms = { steer: 'said by a person', message: 'from another process', child: 'from a child', compaction: 'left by a compaction', user: 'said by a person' };
+const most = 40000; // characters of an answer under way that are drawn: its end
 
-// Message is one message; the rest of a long one is read when it is asked for.
-export function Message({ m, id, step = 0 }) {
-  const [more, setMore] = useState({ text: '', cut: m.cut || 0 });
-  const whole = m.content + more.text;
-  const rest = async () => {
-    try {
-      const skip = m.bytes - more.cut;
-      const d = await call('list_messages', { target: id, step, from: m.n, limit: 1, skip, max_bytes: 1 << 20 });
-      const next = d.messages[0];
-      setMore({ text: more.text + next.content, cut: next.cut || 0 });
-    } catch (err) {
-      failed(err);
-    }
-  };
-  return html`<article class=${'message ' + m.role} data-n=${m.n}>
-    <header><b>${m.role}</b> <small>${froms[m.from] || ''} ${m.step ? html`<a href=${href('process', { id, tab: 'steps' }, { step: m.step })}>step ${m.step}</a>` : ''} ${moment(m.time)} · ${bytes(m.bytes)}${m.is_error ? html` <span class="badge bad">error</span>` : ''}${m.shortened ? ' · shortened by a compaction' : ''}</small></header>
-    ${whole && html`<${Text} value=${whole} class=${m.role === 'tool' ? 'mono' : ''} />`}
-    ${more.cut > 0 && html`<button type="button" onClick=${rest}>Read ${bytes(Math.min(more.cut, 1 << 20))} more of ${bytes(more.cut)}</button>`}
-    ${(m.tool_calls || []).map((c) => html`<div class="asked" key=${c.id}>→ <b><${Line} value=${c.name} most=${80} /></b> <${Text} value=${c.input} class="mono" start=${1000} />${c.cut ? html`<small>${bytes(c.cut)} more</small>` : ''}</div>`)}
+// Live is the answer under way, until the conversation has it.
+function Live({ speech, last, over, drawn }) {
+  const [, draw] = useState(0);
+  useEffect(() => speech.on(() => draw((n) => n + 1)), []);
+  const s = underWay(speech.now(), last);
+  useEffect(drawn);
+  if (!s) return null;
+  const broken = over && s.over;
+  const cut = s.output.length > most ? s.output.indexOf('\n', s.output.length - most) : -1;
+  return html`<article class="message assistant live" aria-label="The answer under way">
+    <header><b>assistant</b> <small>${broken ? 'this answer was broken off' : s.output ? 'answers' : 'thinks'}</small></header>
+    ${s.think && html`<${Thought} text=${s.think} />`}
+    ${cut > 0 && html`<p><small>Its beginning is shown when it is complete.</small></p>`}
+    ${s.output && html`<${Markdown} value=${cut > 0 ? s.output.slice(cut) : s.output} start=${2 * most} />`}
   </article>`;
 }
 
-export function Conversation({ id, query, turn }) {
+export function Conversation({ id, p, query, turn }) {
   const step = Number(query.get('step')) || 0;
-  const [d, setD] = useState(null);
-  const [why, setWhy] = useState(null);
-  // The end is read anew when something has happened; what was read before stays.
-  useEffect(() => {
-    const abort = new AbortController();
-    call('list_messages', { target: id, step, from: -page, limit: page }, { signal: abort.signal }).then((r) => {
-      setWhy(null);
-      setD((old) => {
-        const first = r.messages[0]?.n ?? 0;
-        const kept = old && old.step === step ? old.messages.filter((m) => m.n < first) : [];
-        const joined = kept.length && r.prev && kept.at(-1).n < r.prev ? [] : kept; // a gap: begin anew
-        return { ...r, step, prev: joined.length ? old.prev : r.prev, messages: [...joined, ...r.messages] };
-      });
-    }, (err) => { if (err.name !== 'AbortError') setWhy(err); });
-    return () => abort.abort();
-  }, [id, step, turn]);
-  const earlier = async () => {
-    try {
-      const r = await call('list_messages', { target: id, step, from: d.prev, limit: page });
-      const have = d.messages[0]?.n ?? Infinity;
-      setD({ ...d, prev: r.prev, messages: [...r.messages.filter((m) => m.n < have), ...d.messages] });
-    } catch (err) {
-      failed(err);
-    }
-  };
-  if (why && !d) return html`<p class="problem" role="alert"><${Line} value=${why.message} most=${1000} /></p>`;
+  const over = ended(p);
+  const speech = useSpeech(id, step || over ? '' : p.state === 'suspended' ? 'suspended' : 'works');
+  const talk = useTalk(id, step, `${turn} ${speech.turn}`);
+  const { data: d, error } = talk;
+  const box = useRef(), end = useRef(true);
+  // Who is at the end stays there.
+  const follow = () => { if (end.current && box.current) box.current.scrollTop = box.current.scrollHeight; };
+  const scrolled = (e) => { end.current = e.target.scrollHeight - e.target.scrollTop - e.target.clientHeight < 40; };
+  useEffect(follow);
+  if (error && !d) return html`<p class="problem" role="alert"><${Line} value=${error.message} most=${1000} /> <button type="button" onClick=${talk.again}>Try again</button></p>`;
   if (!d) return html`<p class="empty" role="status">Reading …</p>`;
-  return html`<p>${d.total} messages${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}.</p>
+  const last = d.messages.findLast((m) => m.role === 'assistant');
+  return html`<p class="about">${d.total} ${d.total === 1 ? 'message' : 'messages'}${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}.</p>
     ${d.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
-    ${d.prev > 0 && html`<p><button type="button" onClick=${earlier}>Earlier messages</button></p>`}
-    ${d.messages.length === 0 ? html`<p class="empty">Nothing was said yet.</p>` : d.messages.map((m) => html`<${Message} key=${m.n} m=${m} id=${id} step=${step} />`)}`;
+    <div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label="Conversation">
+      ${d.prev > 0 && html`<p><button type="button" onClick=${talk.earlier}>Earlier messages</button></p>`}
+      ${d.messages.length === 0 && html`<p class="empty">Nothing was said yet.</p>`}
+      <${Messages} messages=${d.messages} id=${id} step=${step} thoughts=${speech.now().thoughts} working=${!over} />
+      ${!step && html`<${Live} speech=${speech} last=${last} over=${over} drawn=${follow} />`}
+    </div>`;
 }

@@ -1,26 +1,18 @@
 // The files that it has changed, with their differences, over all steps or between two.
-import { html, useMemo, useState } from '../../lib/html.js';
+import { html, useMemo } from '../../lib/html.js';
 import { count } from '../../lib/format.js';
 import { href, go } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { ended } from '../../lib/fold.js';
 import { diffCommand } from '../../lib/advice.js';
-import { visible, head } from '../../lib/visible.js';
 import { Answer, Table } from '../../ui/answer.js';
+import { Lines } from '../../ui/lines.js';
 import { Line } from '../../ui/text.js';
 
-const most = 3000; // lines that are shown at once
 const words = { A: 'added', D: 'deleted', M: 'changed', T: 'another type' };
 
-function tone(l) {
-  if (l.startsWith('+++') || l.startsWith('---') || l.startsWith('diff ') || l.startsWith('index ')) return 'file';
-  return l[0] === '+' ? 'add' : l[0] === '-' ? 'del' : l[0] === '@' ? 'hunk' : '';
-}
-
-// Diff is the difference d of process p, a line each; what a line says by its colour its first character says, too. steps
-// are those that `rnix diff` takes for it.
+// Diff is the difference d of process p. steps are those that `rnix diff` takes for it.
 export function Diff({ d, p, steps }) {
-  const [shown, setShown] = useState(most);
   const lines = useMemo(() => (d.diff || '').split('\n'), [d]);
   return html`${d.to.limited && html`<p class="problem">Not all files are kept: <${Line} value=${d.to.limited} most=${400} /></p>`}
     ${(d.autorun || []).map((f) => html`<p key=${f.file} class="problem">Run or obeyed unasked by other programs: ${f.change} <${Line} value=${f.file} most=${400} class="mono" />: <${Line} value=${f.note} most=${400} /></p>`)}
@@ -28,8 +20,7 @@ export function Diff({ d, p, steps }) {
       { text: 'File', cell: (f) => html`<${Line} value=${f.path} class="mono" />` }, { text: '', cell: (f) => words[f.status] || f.status },
       { text: 'Lines added', num: true, cell: (f) => (f.binary ? 'binary' : f.added || '') }, { text: 'deleted', num: true, cell: (f) => (f.binary ? '' : f.deleted || '') },
     ]} />
-    ${d.diff && html`<div class="diff mono" tabindex="0" role="region" aria-label="Differences">${lines.slice(0, shown).map((l, i) => html`<div key=${i} class=${tone(l)}>${visible(head(l, 2000)) || ' '}${l.length > 2000 ? ` … ${count(l.length - 2000)} more characters` : ''}</div>`)}</div>`}
-    ${lines.length > shown && html`<p><button type="button" onClick=${() => setShown(shown + 10 * most)}>Show ${count(lines.length - shown)} more lines</button></p>`}
+    ${d.diff && html`<${Lines} key=${d.diff.length} lines=${lines} />`}
     ${d.missing > 0 && html`<p><small>${count(d.missing)} bytes more are not shown. In a terminal: <code>${diffCommand(p, steps, d.missing)}</code></small></p>`}
     ${d.diff_bytes && html`<p><small>The difference is not UTF-8. In a terminal: <code>${diffCommand(p, steps)}</code></small></p>`}`;
 }

@@ -7,9 +7,10 @@ import { useCall } from '../../lib/ask.js';
 import { beside, entries } from '../../lib/stepbook.js';
 import { useReading } from '../../lib/reading.js';
 import { Answer, Facts } from '../../ui/answer.js';
+import { Markdown } from '../../ui/markdown.js';
 import { Line, Text } from '../../ui/text.js';
 import { Rows } from '../../ui/rows.js';
-import { Message } from './conversation.js';
+import { Messages } from './message.js';
 import { Diff } from './files.js';
 
 const ms = (ns) => duration(ns / 1e6);
@@ -19,7 +20,7 @@ function Prompt({ id, step }) {
   const [open, setOpen] = useState(false);
   const of = useCall('list_messages', open ? { target: id, step, from: -40, limit: 40 } : null);
   if (!open) return html`<p><button type="button" onClick=${() => setOpen(true)}>Show the prompt</button></p>`;
-  return html`<${Answer} of=${of} draw=${(d) => html`<p><small>${d.messages.length} of ${d.total} messages${d.prev ? ', the last ones' : ''}; <a href=${href('process', { id, tab: 'conversation' }, { step })}>all</a></small></p>${d.messages.map((m) => html`<${Message} key=${m.n} m=${m} id=${id} />`)}`} />`;
+  return html`<${Answer} of=${of} draw=${(d) => html`<p><small>${d.messages.length} of ${d.total} messages${d.prev ? ', the last ones' : ''}; <a href=${href('process', { id, tab: 'conversation' }, { step })}>all</a></small></p><${Messages} messages=${d.messages} id=${id} />`} />`;
 }
 
 function Changes({ id, p, step }) {
@@ -41,7 +42,7 @@ function Told({ s, p, id }) {
     ]} />
     ${s.error && html`<p class="problem"><${Line} value=${s.error} most=${1000} /></p>`}
     <h3>What the model said</h3>
-    ${s.raw_response ? html`<${Text} value=${s.raw_response} class="box" />` : html`<p class="empty">Nothing beside its calls.</p>`}
+    ${s.raw_response ? html`<div class="box" tabindex="0"><${Markdown} value=${s.raw_response} /></div>` : html`<p class="empty">Nothing beside its calls.</p>`}
     ${(s.tool_calls || []).map((c, i) => html`<section class="call" key=${i}><h3>${i + 1}. <${Line} value=${c.name} most=${80} /> <small><${Line} value=${c.path} class="mono" />, ${ms(c.duration_ns || 0)}</small>${c.error ? html` <span class="badge bad">failed</span>` : c.failure ? html` <span class="badge bad"><${Line} value=${c.failure} most=${80} /></span>` : ''}</h3>
       ${c.input && html`<${Text} value=${c.input} class="box mono" start=${1500} />`}
       ${c.error && html`<p class="problem"><${Line} value=${c.error} most=${1000} /></p>`}

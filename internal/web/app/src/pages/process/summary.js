@@ -6,6 +6,7 @@ import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
 import { ended, labels } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
+import { Markdown } from '../../ui/markdown.js';
 import { Line, Text } from '../../ui/text.js';
 import { holds } from '../../lib/budget.js';
 import { doubtCommand } from '../../lib/advice.js';
@@ -32,8 +33,8 @@ export function Summary({ id, p, detail, turn }) {
   const parent = p.parent_uuid && html`<a href=${href('process', { id: p.parent_uuid })}>${p.ppid || p.parent_uuid.slice(0, 8)}</a>`;
   return html`${(d?.result || p.exit) && html`<h2>${!p.exit ? 'Result' : ended(p) ? 'How it ended' : 'Why it is suspended'}</h2>
       ${p.exit && html`<p>${ended(p) && html`<b>exit ${p.exit.code ?? 0}</b> `}<${Line} value=${p.exit.reason} most=${400} /></p>`}
-      ${d?.result && html`<${Text} value=${d.result} class="box" />`}`}
-    ${d?.plan && html`<h2>Plan</h2><${Text} value=${d.plan} class="box" />`}
+      ${d?.result && html`<div class="box" tabindex="0"><${Markdown} value=${d.result} /></div>`}`}
+    ${d?.plan && html`<h2>Plan</h2><div class="box" tabindex="0"><${Markdown} value=${d.plan} /></div>`}
     ${d?.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
     ${d?.interrupted?.length > 0 && html`<h2>Interrupted</h2><p>It is not known whether these calls have run. When it is resumed, the agent is told so. To run them again instead, or to skip them, in a terminal: <code>${doubtCommand(p, 'retry')}</code> or <code>${doubtCommand(p, 'skip')}</code></p>
       <${Table} label="Interrupted calls" rows=${d.interrupted} columns=${[{ text: 'Step', num: true, cell: (c) => c.step }, { text: 'Tool', cell: (c) => html`<${Line} value=${c.tool} />` }, { text: 'Path', cell: (c) => html`<${Line} value=${c.path} />` }]} />`}
