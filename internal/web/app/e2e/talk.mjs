@@ -47,4 +47,64 @@ await scenario(async ({ page, problems }) => {
   for (const word of ['word0 ', 'word7 ', 'the end of it']) want(count(all, word) === 1, `${word} is there ${count(all, word)} times: ${all}`);
   want(await page.locator('.message.assistant details.thought').count() === 1, 'what it thought is not kept beside its answer');
   problems.length = 0; // that nobody answered for a while is told on the console
+
+  // What has ended is followed up: with a new line in the message, and over a reload and an error.
+  const field = page.getByRole('textbox', { name: 'Your message to it' });
+  await field.fill('now say');
+  await field.press('Shift+Enter');
+  await field.pressSequentially('more <b>please</b>');
+  await page.reload();
+  await field.waitFor();
+  want((await field.inputValue()) === 'now say\nmore <b>please</b>', 'what was typed is lost: ' + await field.inputValue());
+  await page.evaluate(() => { window.real = fetch; window.fetch = (u, o) => window.real(u, u.endsWith('/resume') ? { ...o, body: '{"target":"999999"}' } : o); });
+  await field.press('Enter');
+  await page.locator('.say .problem', { hasText: '999999' }).waitFor();
+  want((await field.inputValue()) === 'now say\nmore <b>please</b>', 'an error loses what was typed');
+  await accessible(page, 'a message that was refused');
+  await page.evaluate(() => { window.fetch = window.real; });
+  problems.length = 0; // the refusal is told on the console
+  await field.press('Enter');
+  await until(async () => (await field.inputValue()) === '', 'it is sent');
+  await page.locator('.message.user', { hasText: 'more <b>please</b>' }).waitFor();
+  await until(async () => (await talk()).includes('You said more'), 'the answer comes');
+  want(count(await talk(), 'You said more') === 1, 'the answer is there twice');
+
+  // One that works is steered, waits for it meanwhile, and is interrupted.
+  const busy = await ask('spawn busily');
+  await page.goto(`${origin}/#/process/${busy}`);
+  await page.locator('.act', { hasText: 'sleep' }).waitFor();
+  await field.fill('and now say more');
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
+  await page.locator('.message.waits', { hasText: 'and now say more' }).waitFor();
+  await forms('talk-waits');
+  await ask('release');
+  await until(async () => (await talk()).includes('You said more'), 'it was steered');
+  await until(async () => (await page.locator('.message.waits').count()) === 0, 'what was heard waits no more');
+  const hangs = await ask('spawn slowly without end');
+  await page.goto(`${origin}/#/process/${hangs}`);
+  await live.locator('.prose').waitFor();
+  await page.getByRole('button', { name: 'Interrupt' }).click();
+  await until(async () => (await page.locator('.head .badge').textContent()).includes('exit'), 'it is interrupted');
+  await page.getByRole('button', { name: 'Send and resume' }).waitFor();
+
+  // A paused one is resumed with what is said.
+  const paused = await ask('spawn slowly without end, too');
+  await page.goto(`${origin}/#/process/${paused}`);
+  await live.locator('.prose').waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByRole('button', { name: 'Send and resume' }).waitFor();
+  await field.fill('say more');
+  await field.press('Enter');
+  await until(async () => (await talk()).includes('You said more'), 'it is resumed with it');
+
+  // Everything that text can do to a page.
+  const hostile = await ask('spawn show all');
+  await page.goto(`${origin}/#/process/${hostile}`);
+  await page.getByText('the last line').waitFor();
+  for (const sel of ['.prose h3', '.prose table td', '.prose .code pre', '.prose .diff .add', '.prose ol li']) await page.locator(sel).first().waitFor();
+  want((await page.evaluate(() => window.pwned)) === undefined, 'it ran');
+  want((await page.locator('.talk a:not([href^="#/"]), .talk img, .talk script, .talk iframe, .talk b:not(.tool):not(header b)').count()) === 0, 'it became markup');
+  for (const sign of ['<script>', '<img src=x', '(javascript:', '‹U+202E›', '␛[31m', 'https://evil.example/']) want((await talk()).includes(sign), `${sign} is not seen`);
+  await page.locator('.act', { hasText: 'made.txt' }).locator('.diff .add').first().waitFor();
+  await forms('talk-markdown');
 });

@@ -64,6 +64,9 @@ export async function steer(p) {
   return act(() => call('steer', { target: p.uuid, text: a.text, key }), (r) => (r.state === 'running' ? 'Sent: it hears it before its next step' : 'Kept: it hears it when it is resumed'));
 }
 
+// interrupt asks a process and what is below it to end before their next action.
+export const interrupt = (p) => act(() => call('signal_tree', { target: p.uuid, signal: 'SIGINT' }), (r) => (r.handled ? 'It is told of the interrupt, and works on' : r.blocked ? 'It blocks the interrupt: end it with End' : 'Interrupted: it ends before its next action'));
+
 // fork starts a copy of a process that goes on after a step; without one, after its last.
 export async function fork(p, step) {
   const a = await ask({

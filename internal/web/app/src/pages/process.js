@@ -38,7 +38,7 @@ const tabs = [
 function Head({ p, id, tab }) {
   second.value;
   const now = clock();
-  const acts = actions(p);
+  const acts = actions(p).filter((a) => tab !== 'conversation' || a.name !== 'steer'); // there is a field for it
   const nav = useRef();
   useEffect(() => { // on a phone not all of them are in sight
     const a = nav.current.querySelector('[aria-current]');
@@ -65,6 +65,12 @@ function Head({ p, id, tab }) {
   </div>`;
 }
 
+// toField leads to where a person says something.
+function toField(id) {
+  if (!document.getElementById('say')) go(href('process', { id }));
+  setTimeout(() => document.getElementById('say')?.focus(), 50);
+}
+
 function Process({ params, query }) {
   const { id } = params;
   const row = find(id);
@@ -81,7 +87,7 @@ function Process({ params, query }) {
       ...tabs.map((t, i) => ({ key: String(i + 1), text: t.text.toLowerCase(), run: () => go(href('process', { id, tab: t.name })) })),
       { key: 'p', text: 'pause it, with its descendants', run: on('pause') },
       { key: 'R', text: 'resume it', run: on('resume') },
-      { key: 's', text: 'say something to it', run: on('steer') },
+      { key: 's', text: 'say something to it', run: () => toField(id) },
       { key: 'F', text: 'fork it', run: on('fork') },
       { key: 'b', text: 'raise its budget', run: () => here.current && addBudget(here.current) },
       { key: 'K', text: 'end it', run: on('kill') },

@@ -2,12 +2,14 @@
 import { html, useEffect, useRef, useState } from '../../lib/html.js';
 import { ended } from '../../lib/fold.js';
 import { href } from '../../lib/router.js';
+import { talks } from '../../lib/say.js';
 import { underWay } from '../../lib/speech.js';
 import { useSpeech } from '../../lib/speaking.js';
 import { useTalk } from '../../lib/talk.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Line } from '../../ui/text.js';
 import { Messages, Thought } from './message.js';
+import { Say, Waiting } from './say.js';
 
 const most = 40000; // characters of an answer under way that are drawn: its end
 
@@ -42,12 +44,14 @@ export function Conversation({ id, p, query, turn }) {
   if (error && !d) return html`<p class="problem" role="alert"><${Line} value=${error.message} most=${1000} /> <button type="button" onClick=${talk.again}>Try again</button></p>`;
   if (!d) return html`<p class="empty" role="status">Reading …</p>`;
   const last = d.messages.findLast((m) => m.role === 'assistant');
-  return html`<p class="about">${d.total} ${d.total === 1 ? 'message' : 'messages'}${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}.</p>
+  return html`<p class="about">${d.total} ${d.total === 1 ? 'message' : 'messages'}${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}. <button type="button" class="quiet to-end" onClick=${() => box.current.lastElementChild?.scrollIntoView({ block: 'end' })}>To the end</button></p>
     ${d.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
     <div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label="Conversation">
       ${d.prev > 0 && html`<p><button type="button" onClick=${talk.earlier}>Earlier messages</button></p>`}
       ${d.messages.length === 0 && html`<p class="empty">Nothing was said yet.</p>`}
       <${Messages} messages=${d.messages} id=${id} step=${step} thoughts=${speech.now().thoughts} working=${!over} />
       ${!step && html`<${Live} speech=${speech} last=${last} over=${over} drawn=${follow} />`}
-    </div>`;
+      ${!step && talks(p) && html`<${Waiting} id=${id} turn=${`${turn} ${speech.turn}`} />`}
+    </div>
+    ${!step && talks(p) && html`<${Say} p=${p} />`}`;
 }

@@ -1,0 +1,60 @@
+// The field in which a person says something to the agent, and what was said and is not heard yet.
+import { html, useEffect, useRef, useState } from '../../lib/html.js';
+import { useCall } from '../../lib/ask.js';
+import { useDraft } from '../../lib/draft.js';
+import { interrupt } from '../../lib/actions.js';
+import { ended } from '../../lib/fold.js';
+import { say, works } from '../../lib/say.js';
+import { wire } from '../../lib/store.js';
+import { said } from '../../ui/toast.js';
+import { Line } from '../../ui/text.js';
+
+// Waiting is what lies in its mailbox from persons.
+export function Waiting({ id, turn }) {
+  const of = useCall('mailbox', { target: id, limit: 50 }, { on: turn, every: 500 });
+  const list = (of.data?.letters || []).filter((l) => l.kind === 'steer');
+  return list.map((l) => html`<article key=${l.seq} class="message user waits"><header><b>user</b> <small>it is heard before the next step</small></header><${Line} value=${l.line} most=${400} /></article>`);
+}
+
+const hints = { works: 'It hears it before its next step', suspended: 'It is resumed with it', ended: 'It has ended: it is resumed with it' };
+
+export function Say({ p }) {
+  const [text, setText] = useDraft(p.uuid);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState('');
+  const field = useRef(), key = useRef('');
+  const phase = ended(p) ? 'ended' : works(p) ? 'works' : 'suspended';
+  const off = busy || wire.value.word !== 'live';
+  const type = (v) => {
+    key.current = '';
+    setText(v);
+  };
+  const send = async () => {
+    if (off || !text.trim()) return;
+    setBusy(true);
+    key.current ||= crypto.randomUUID();
+    try {
+      const r = await say(p, text, key.current);
+      setProblem('');
+      type('');
+      if (r.warnings?.length) said(r.warnings.join('; '));
+    } catch (err) {
+      setProblem(err.message);
+    }
+    setBusy(false);
+    field.current?.focus();
+  };
+  useEffect(() => { // it is as high as what is typed
+    field.current.style.height = 'auto';
+    field.current.style.height = Math.min(field.current.scrollHeight + 2, 260) + 'px';
+  }, [text]);
+  return html`<form class="say" onSubmit=${(e) => { e.preventDefault(); send(); }}>
+    ${problem && html`<p class="problem" role="alert"><${Line} value=${problem} most=${1000} /></p>`}
+    <label class="sr" for="say">Your message to it</label>
+    <textarea id="say" ref=${field} rows="1" maxlength="1000000" value=${text} placeholder=${'Your message. ' + hints[phase]} aria-describedby="say-keys" onInput=${(e) => type(e.target.value)}
+      onKeyDown=${(e) => { if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); } }}></textarea>
+    <div class="buttons"><button type="submit" class="main" disabled=${off || !text.trim()}>${busy ? 'Sending …' : phase === 'works' ? 'Send' : 'Send and resume'}</button>
+      ${phase === 'works' && html`<button type="button" onClick=${() => interrupt(p)}>Interrupt</button>`}</div>
+    <small id="say-keys">Enter sends, Shift+Enter is a new line. ${hints[phase]}.</small>
+  </form>`;
+}
