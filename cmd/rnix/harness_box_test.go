@@ -9,6 +9,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
+	"rnix/internal/soak"
 )
 
 // own are the real command lines: how each is run with its own tools, and how its model runs a command by itself.
@@ -30,6 +31,15 @@ var own = map[string]struct {
 	"opencode": {[]string{"--harness", "opencode"}, func(_ llmtest.Request, command string) llmtest.Reply {
 		return use("bash", map[string]any{"command": command, "description": "tries"})
 	}},
+}
+
+// levels returns at which levels of confinement a test starts a command line: in the gate opencode, which starts slowly, at one of them, the others at all.
+func levels(t *testing.T, cli, one string, others ...string) []string {
+	t.Helper()
+	if cli == "opencode" && soak.Pick(t, "levels of confinement of opencode", 1, 1+len(others)) == 1 {
+		return []string{one}
+	}
+	return append([]string{one}, others...)
 }
 
 // boxed gives a user a sandbox of a level, secrets, a login of each command line, and commands that it may run by itself.
@@ -66,7 +76,7 @@ func (u *user) tries() string {
 // other agent's.
 func TestRealCommandLinesInTheSandbox(t *testing.T) {
 	for name, cli := range own {
-		for _, level := range []string{"bwrap", "landlock"} {
+		for _, level := range levels(t, name, "landlock", "bwrap") {
 			t.Run(name+"/"+level, func(t *testing.T) {
 				u := newUser(t, name, nil)
 				boxed(t, u, level)
@@ -99,6 +109,9 @@ func TestRealCommandLinesInTheSandbox(t *testing.T) {
 				told := strings.Contains(u.must("strace", "p", "-a", "--json"), `"kind":"refused","name":"changed"`)
 				if told != (level == "landlock") || told != strings.Contains(steps, "the agent CLI "+name+" has changed it") {
 					t.Errorf("that it has planted a hook is told: %v; log:\n%s", told, steps)
+				}
+				if left, _ := filepath.Glob(filepath.Join(u.Home, "data", "homes", "*", ".npm")); len(left) > 0 {
+					t.Errorf("it installs its packages anew, which takes long: %v", left)
 				}
 				for path, want := range map[string]bool{"made.txt": true, "../outside": false, ".git/hooks/pre-commit": level == "landlock", ".vscode": false, ".mcp.json": false, ".claude": false} {
 					if _, err := os.Lstat(filepath.Join(u.Work, path)); (err == nil) != want {

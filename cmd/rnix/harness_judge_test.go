@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,33 +15,39 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
+	"rnix/internal/soak"
+	"rnix/internal/testenv"
 )
 
 // hooked are the command lines that ask by a program before each of their calls.
 var hooked = map[string]struct {
 	flags   []string
 	command func(command string) llmtest.Reply
-	write   func(file string) llmtest.Reply
-	edits   bool // of a write
+	write   func(dir, file string) llmtest.Reply
+	edit    string // of a write of a.txt in DIR, one of b.txt; empty = it takes none
 }{
+	"claude": {[]string{"--harness", "claude"}, bash,
+		func(dir, file string) llmtest.Reply {
+			return use("Write", map[string]any{"file_path": filepath.Join(dir, file), "content": "by an agent\n"})
+		}, `{"file_path":"DIR/b.txt","content":"x"}`},
 	"codex": {[]string{"--harness", "codex", "--model", "gpt-5-codex"},
 		func(c string) llmtest.Reply { return use("exec_command", map[string]any{"cmd": c}) },
-		nil, false}, // it is not offered apply_patch
+		nil, ""}, // it is not offered apply_patch
 	// The models that codex knows write programs that call its tools.
 	"codex-programs": {[]string{"--harness", "codex"},
 		func(c string) llmtest.Reply {
 			return script("text((await tools.exec_command({cmd:" + quoted(c) + "})).output)")
 		},
-		func(file string) llmtest.Reply {
+		func(_, file string) llmtest.Reply {
 			return script("await tools.apply_patch(" + quoted("*** Begin Patch\n*** Add File: "+file+"\n+by an agent\n*** End Patch\n") + ")")
-		}, false},
+		}, ""},
 	"opencode": {[]string{"--harness", "opencode"},
 		func(c string) llmtest.Reply {
 			return use("bash", map[string]any{"command": c, "description": "tries"})
 		},
-		func(file string) llmtest.Reply {
+		func(_, file string) llmtest.Reply {
 			return use("write", map[string]any{"filePath": file, "content": "by an agent\n"})
-		}, true},
+		}, `{"filePath":"b.txt","content":"x"}`},
 }
 
 // script is a reply of codex's vendor that runs a program.
@@ -61,80 +69,91 @@ func (u *user) rules(name, harness string, more ...string) string {
 	return u.must(append(append([]string{"run", "--name", name}, hooked[harness].flags...), append(more, "do it")...)...)
 }
 
-// The rules of a process hold for the tools that a real codex and a real opencode bring along, however they are confined.
+// there reports whether a file of the work directory is there.
+func (u *user) there(name string) bool {
+	_, err := os.Lstat(filepath.Join(u.Work, name))
+	return err == nil
+}
+
+// one waits for the one call that is asked about, which must be of a text, and returns its number.
+func (u *user) one(text string) string {
+	u.t.Helper()
+	n := ""
+	asked := testenv.Within(3*time.Minute, func() bool { n = u.asks(1)[0]; return strings.Contains(u.must("asks"), text) })
+	if !asked {
+		u.t.Fatalf("it has not asked about %q: %s", text, u.must("asks"))
+	}
+	return n
+}
+
+// The rules of a process hold for the tools that real command lines bring along, however they are confined and whatever their own settings allow.
 func TestRealCommandLinesAskBeforeTheyUseTheirOwnTools(t *testing.T) {
 	for name, h := range hooked {
 		if h.write == nil { // the other codex has it
 			continue
 		}
-		for _, level := range []string{"off", "bwrap", "landlock"} {
+		for _, level := range levels(t, name, "bwrap", "landlock", "off") {
 			t.Run(name+"/"+level, func(t *testing.T) {
 				u := newUser(t, h.flags[1], nil)
 				u.opencodeConfig()
 				if level != "off" {
 					boxed(t, u, level)
-				}
-				there := func(name string) bool {
-					_, err := os.Lstat(filepath.Join(u.Work, name))
-					return err == nil
+				} else {
+					u.allowed("Bash")
 				}
 
-				u.calls(h.command("echo made >made; echo out"))
-				u.rules("allowed", name, "-d", "--ask", "shell")
-				n := u.asks(1)
-				if there("made") || !strings.Contains(u.must("ps"), "ask: shell echo made") {
+				// one run, because they start slowly
+				u.calls(h.command("echo made >made; echo out"), h.command("echo x >refused"), h.command("echo x >first"), h.command("env git push"),
+					h.command("echo one"), h.command("echo two"), h.write(u.Work, "a.txt"))
+				u.rules("p", name, "-d", "--ask", "shell", "--ask", "write_file *.txt", "--deny", "read_file /etc/**", "--deny", "shell git push *")
+				n := u.one("echo made")
+				if u.there("made") || !strings.Contains(u.must("ps"), "ask: shell echo made") {
 					t.Errorf("it does not wait: %s", u.must("ps"))
 				}
-				u.must("allow", n[0])
-				if out := u.must("wait", "allowed"); !strings.Contains(out, "out") || !there("made") {
-					t.Errorf("%s\n%s", out, u.must("log", "allowed"))
+				u.must("allow", n)
+				n = u.one("refused")
+				if !u.there("made") {
+					t.Errorf("what was allowed has not run: %s", u.must("log", "p"))
 				}
-
-				u.calls(h.command("echo x >refused"))
-				u.rules("denied", name, "-d", "--ask", "shell")
-				u.must("deny", u.asks(1)[0], "--because", "not on a Friday")
-				if out, code := u.rnix("wait", "denied"); code != 14 || !strings.Contains(out, "not on a Friday") || there("refused") {
-					t.Errorf("%s\n%s", out, u.must("log", "denied"))
+				u.must("deny", n, "--because", "not on a Friday")
+				u.must("allow", u.one("first"), "--edit", "echo 'y' >second; echo \"an other\"")
+				n = u.one("echo one") // git push is refused without a question
+				if u.there("refused") || u.there("first") || !u.there("second") {
+					t.Errorf("%s", u.must("log", "p"))
 				}
-
-				u.calls(h.command("echo x >first"))
-				u.rules("edited", name, "-d", "--ask", "shell")
-				u.must("allow", u.asks(1)[0], "--edit", "echo 'y' >second; echo \"an other\"")
-				if out := u.must("wait", "edited"); !strings.Contains(out, "an other") || there("first") || !there("second") {
-					t.Errorf("%s\n%s", out, u.must("log", "edited"))
-				}
-
-				u.calls(h.command("echo one"), h.command("echo two"), h.write("a.txt"))
-				u.rules("family", name, "-d", "--ask", "shell", "--ask", "write_file *.txt", "--deny", "read_file /etc/**")
-				u.must("allow", u.asks(1)[0], "--for", "family", "--match", "echo *")
-				for n = u.asks(1); !strings.Contains(u.must("asks"), "a.txt"); n = u.asks(1) {
-					if strings.Contains(u.must("asks"), "echo two") {
-						t.Fatal("a grant does not count")
-					}
-				}
-				if there("a.txt") {
+				u.must("allow", n, "--for", "family", "--match", "echo *")
+				n = u.one("a.txt") // the grant counts for echo two
+				if u.there("a.txt") {
 					t.Error("it was written before a person has answered")
 				}
-				if out, code := u.rnix("allow", n[0], "--edit", `{"filePath":"b.txt","content":"x"}`); (code == 0) != h.edits || !h.edits && !strings.Contains(out, "takes nothing else in place of this call") {
+				if out, code := u.rnix("allow", n, "--edit", cmp.Or(strings.ReplaceAll(h.edit, "DIR", u.Work), `{"filePath":"b.txt","content":"x"}`)); (code == 0) != (h.edit != "") || h.edit == "" && !strings.Contains(out, "takes nothing else in place of this call") {
 					t.Errorf("%d %s", code, out)
 				}
-				if !h.edits {
-					u.must("allow", n[0])
+				if h.edit == "" {
+					u.must("allow", n)
 				}
-				if out := u.must("wait", "family"); there("a.txt") == h.edits || there("b.txt") != h.edits {
-					t.Errorf("%s\n%s", out, u.must("log", "family"))
+				out, code := u.rnix("wait", "p")
+				if u.there("a.txt") != (h.edit == "") || u.there("b.txt") != (h.edit != "") {
+					t.Errorf("%s\n%s", out, u.must("log", "p"))
 				}
-
-				u.calls(h.command("env git push"))
-				if out, code := u.rnix(append(append([]string{"run", "--name", "never"}, h.flags...), "--deny", "shell git push *", "do it")...); code != 14 || !strings.Contains(out, "git push") || !strings.Contains(out, "| 1 call refused") {
+				for _, want := range []string{"it came to this: ", "out", "not on a Friday", "an other", "git push", "one", "two"} {
+					if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "do not reach") {
+						t.Errorf("exit code %d; want %q in %s\n%s", code, want, out, u.must("log", "p"))
+					}
+				}
+				if out, _ := u.rnix("wait", "p", "--json"); !strings.Contains(out, `"denied":2,"denials":[{"tool":"shell","text":"shell echo x >refused","why":"not on a Friday"},{"tool":"shell","text":"shell env git push"`) {
 					t.Errorf("%s", out)
 				}
-				if out, _ := u.rnix("wait", "denied", "--json"); !strings.Contains(out, `"denied":1,"denials":[{"tool":"shell","text":"shell echo x >refused","why":"not on a Friday"}]`) {
-					t.Errorf("%s", out)
-				}
 
+				if level != "off" && !soak.On() { // TestRealCommandLinesInTheSandbox is without rules
+					return
+				}
+				u.calls(h.command("echo x >nobody"))
+				if out, code := u.rnix(append(append([]string{"run", "--name", "nobody"}, h.flags...), "--ask", "shell", "--asks", "deny", "do it")...); code != 14 || !strings.Contains(out, "a person has to be asked") || !strings.Contains(out, "| 1 call refused") || u.there("nobody") {
+					t.Errorf("%s\n%s", out, u.must("log", "nobody"))
+				}
 				u.calls(h.command("echo x >>free"))
-				if out := u.rules("free", name); !there("free") || strings.Contains(u.must("log", "free"), "ask") {
+				if out := u.rules("free", name); !u.there("free") || strings.Contains(u.must("log", "free"), "ask") {
 					t.Errorf("without rules: %s\n%s", out, u.must("log", "free"))
 				}
 			})
@@ -142,30 +161,30 @@ func TestRealCommandLinesAskBeforeTheyUseTheirOwnTools(t *testing.T) {
 	}
 }
 
-// What they ask outlasts a pause, and ends with the run that has asked: after a crash of the daemon, or a stop, they ask anew, in the same session.
+// What they ask outlasts a pause, and ends with the run that has asked: after a crash of the daemon, or a stop, they ask anew, in the same session. Settings
+// that they find cannot keep them from asking.
 func TestWhatRealCommandLinesAskEndsWithTheirRun(t *testing.T) {
 	for name, h := range hooked {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, h.flags[1], nil)
 			u.opencodeConfig()
+			settings := filepath.Join(u.Home, ".claude", "settings.json")
+			if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			replace(t, settings, []byte(`{"disableAllHooks":true,"permissions":{"allow":["Bash"]}}`))
 			lines := func(name string) int {
 				b, _ := os.ReadFile(filepath.Join(u.Work, name)) // it may not be there
 				return strings.Count(string(b), "\n")
 			}
-			start := func(as string) string {
-				u.Answer(func(r llmtest.Request) llmtest.Reply {
-					if last := r.Messages[len(r.Messages)-1]; len(last.Results) == 0 {
-						return h.command("echo x >>" + as)
-					}
-					res, _ := r.LastResult()
-					return llmtest.Reply{Text: "it came to this: " + res.Text}
-				})
-				u.rules(as, name, "-d", "--ask", "shell")
-				return u.asks(1)[0]
+			next := func(file string) { // what its model asks for from now on
+				u.Answer(func(llmtest.Request) llmtest.Reply { return h.command("echo x >>" + file) })
 			}
 
-			n := start("paused")
-			u.must("pause", "paused")
+			next("paused")
+			u.rules("p", name, "-d", "--ask", "shell")
+			n := u.one("paused")
+			u.must("pause", "p")
 			if again := u.asks(1)[0]; again != n {
 				t.Errorf("a pause has it ask anew: %s, %s", n, again)
 			}
@@ -173,45 +192,50 @@ func TestWhatRealCommandLinesAskEndsWithTheirRun(t *testing.T) {
 			if lines("paused") != 0 {
 				t.Error("it has run while it was paused")
 			}
-			u.must("resume", "paused")
-			if out := u.must("wait", "paused"); lines("paused") != 1 {
-				t.Errorf("%s\n%s", out, u.must("log", "paused"))
-			}
+			next("crashed")
+			u.must("resume", "p")
 
-			n = start("killed")
-			u.must("kill", "killed")
-			u.rnix("wait", "killed")
+			n = u.one("crashed")
+			if lines("paused") != 1 {
+				t.Errorf("what was allowed has not run: %s", u.must("log", "p"))
+			}
+			if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			again := n
+			if !testenv.Within(time.Minute, func() bool { again = u.asks(1)[0]; return again != n }) || lines("crashed") != 0 {
+				t.Fatalf("what the old run has asked is still open, or has run: %s", u.must("asks"))
+			}
+			next("stopped")
+			u.must("allow", again)
+
+			u.one("stopped")
+			if lines("crashed") != 1 {
+				t.Errorf("what was allowed has not run once: %s", u.must("log", "p"))
+			}
+			u.must("daemon", "stop")
+			u.must("ps")
+			u.rnix("resume", "p")
+			n = u.one("stopped")
+			next("killed")
+			u.must("deny", n)
+
+			n = u.one("killed")
+			told := slices.ContainsFunc(u.Requests(), func(r llmtest.Request) bool {
+				res, _ := r.LastResult()
+				return strings.Contains(res.Text, "a person has refused")
+			})
+			if lines("stopped") != 0 || !told {
+				t.Errorf("what was refused has run, or it is not told: %s", u.must("log", "p"))
+			}
+			u.must("kill", "p")
+			u.rnix("wait", "p")
 			u.asks(0)
 			if out, code := u.rnix("allow", n); code == 0 {
 				t.Errorf("what nobody waits for was allowed: %s", out)
 			}
 			if lines("killed") != 0 {
 				t.Error("it has run without an answer")
-			}
-
-			n = start("crashed")
-			if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			again := u.asks(1)[0]
-			for end := time.Now().Add(time.Minute); again == n && time.Now().Before(end); {
-				again = u.asks(1)[0]
-			}
-			if again == n || lines("crashed") != 0 {
-				t.Fatalf("what the old run has asked is still open, or has run: %s", u.must("asks"))
-			}
-			u.must("allow", again)
-			if out := u.must("wait", "crashed"); lines("crashed") != 1 {
-				t.Errorf("%s\n%s", out, u.must("log", "crashed"))
-			}
-
-			start("stopped")
-			u.must("daemon", "stop")
-			u.must("ps")
-			u.rnix("resume", "stopped")
-			u.must("deny", u.asks(1)[0])
-			if out, code := u.rnix("wait", "stopped"); code != 14 || !strings.Contains(out, "a person has refused") || lines("stopped") != 0 {
-				t.Errorf("%s\n%s", out, u.must("log", "stopped"))
 			}
 		})
 	}

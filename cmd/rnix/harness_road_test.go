@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/testenv"
 )
 
 // replays gives a user providers that answer what they are told, by name.
@@ -46,7 +47,7 @@ func (u *user) text(name string) string {
 // The commands that a real command line runs by itself in the sandbox reach the daemon, and act for its process. Nobody else comes in there.
 func TestCommandsOfRealCommandLinesReachTheDaemon(t *testing.T) {
 	for name, cli := range own {
-		for _, level := range []string{"bwrap", "landlock"} {
+		for _, level := range levels(t, name, "bwrap", "landlock") {
 			t.Run(name+"/"+level, func(t *testing.T) {
 				u := newUser(t, name, nil)
 				boxed(t, u, level)
@@ -135,10 +136,8 @@ func TestARoadEndsWithItsCommandLine(t *testing.T) {
 		return address
 	}
 	ended := func(address string) {
-		for end := time.Now().Add(time.Minute); answerAt(t, address) != ""; {
-			if time.Now().After(end) {
-				t.Fatalf("it listens at %s for ever", address)
-			}
+		if !testenv.Within(time.Minute, func() bool { return answerAt(t, address) == "" }) {
+			t.Fatalf("it listens at %s for ever", address)
 		}
 	}
 	address := begin("run", "-d", "--harness", "claude", "--name", "p", "ask")

@@ -143,15 +143,11 @@ func (u *user) allowed(tools ...string) {
 func (u *user) eventually(pattern string, args ...string) string {
 	u.t.Helper()
 	want := regexp.MustCompile(pattern)
-	for end := time.Now().Add(2 * time.Minute); ; {
-		out, _ := u.rnix(args...)
-		if want.MatchString(out) {
-			return out
-		}
-		if time.Now().After(end) {
-			u.t.Fatalf("rnix %s never says %s:\n%s", strings.Join(args, " "), pattern, out)
-		}
+	out := ""
+	if !testenv.Within(2*time.Minute, func() bool { out, _ = u.rnix(args...); return want.MatchString(out) }) {
+		u.t.Fatalf("rnix %s never says %s:\n%s", strings.Join(args, " "), pattern, out)
 	}
+	return out
 }
 
 // waits is a command that runs until a file is there.
@@ -160,13 +156,8 @@ const waits = "echo begun > began; until [ -e gate ]; do read -t 0.05 < /dev/zer
 // exists waits until a file of the work directory is there.
 func (u *user) exists(name string) {
 	u.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; {
-		if _, err := os.Stat(filepath.Join(u.Work, name)); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			u.t.Fatalf("%s never comes; log:\n%s", name, u.must("log", "p"))
-		}
+	if !testenv.Within(2*time.Minute, func() bool { _, err := os.Stat(filepath.Join(u.Work, name)); return err == nil }) {
+		u.t.Fatalf("%s never comes; log:\n%s", name, u.must("log", "p"))
 	}
 }
 
@@ -241,10 +232,8 @@ func TestRealClaudeGoesOnAfterACrashOfTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.must("daemon", "start") // which ends what the last one has left
-	for end := time.Now().Add(time.Minute); len(u.children()) > 0; {
-		if time.Now().After(end) {
-			t.Fatalf("left of the daemon: %v", u.children())
-		}
+	if !testenv.Within(time.Minute, func() bool { return len(u.children()) == 0 }) {
+		t.Fatalf("left of the daemon: %v", u.children())
 	}
 	if out := u.must("wait", "p"); !strings.Contains(out, "went on") {
 		t.Errorf("%s\n%s", out, u.must("log", "p"))
@@ -281,10 +270,8 @@ func TestRealClaudeEndsWithEverythingWhenItIsKilled(t *testing.T) {
 	if _, code := u.rnix("wait", "p"); code != 5 {
 		t.Errorf("exit code %d, want 5: ended by a person", code)
 	}
-	for end := time.Now().Add(time.Minute); len(u.children()) > 0; {
-		if time.Now().After(end) {
-			t.Fatalf("left: %v", u.children())
-		}
+	if !testenv.Within(time.Minute, func() bool { return len(u.children()) == 0 }) {
+		t.Fatalf("left: %v", u.children())
 	}
 	if left, _ := filepath.Glob(filepath.Join(u.Home, "data", "steps", "*", "harness", "*.json")); len(left) > 0 {
 		t.Errorf("credentials are left: %v", left)
@@ -472,10 +459,8 @@ func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
 				if got != code || !strings.Contains(out, want) {
 					t.Errorf("exit code %d, %s\n%s", got, out, u.must("log", "p"))
 				}
-				for end := time.Now().Add(time.Minute); len(u.children()) > 0; {
-					if time.Now().After(end) {
-						t.Fatalf("left: %v", u.children())
-					}
+				if !testenv.Within(time.Minute, func() bool { return len(u.children()) == 0 }) {
+					t.Fatalf("left: %v", u.children())
 				}
 				if b, err := os.ReadFile(filepath.Join(u.Work, "runs")); err != nil || string(b) != "1\n" {
 					t.Errorf("the command ran again: %q %v", b, err)
@@ -567,13 +552,10 @@ func TestRealOpencodeWithTheKernelsToolsAlone(t *testing.T) {
 // opencodeConfig has opencode ask the stand-in.
 func (u *user) opencodeConfig() {
 	u.t.Helper()
-	dir := filepath.Join(u.Home, ".config", "opencode")
+	dir := u.UsedOpencode(u.t)
 	config, err := json.Marshal(map[string]any{"model": "fake/m1", "provider": map[string]any{"fake": map[string]any{
 		"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": map[string]string{"baseURL": u.URL + "/v1", "apiKey": "{env:OPENAI_API_KEY}"},
 		"models": map[string]any{"m1": map[string]any{"name": "m1", "limit": map[string]int{"context": 100000, "output": 1000}}}}}})
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "opencode.json"), config, 0o600)
 	}

@@ -231,10 +231,13 @@ func recovered(ts *testscript.TestScript, neg bool, args []string) {
 	c, err := ipc.Connect(ctx, placesOf(ts).Socket)
 	ts.Check(err)
 	defer c.Close()
-	for looking := true; looking; {
+	looked := testenv.Within(2*time.Minute, func() bool {
 		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
 		ts.Check(err)
-		looking = s.Recovering || s.Starting || len(s.Init) < supervisors
+		return !s.Recovering && !s.Starting && len(s.Init) >= supervisors
+	})
+	if !looked {
+		ts.Fatalf("the daemon is still recovering or starting supervisors")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"rnix/internal/soak"
 	"rnix/internal/tui"
 )
 
@@ -68,7 +69,8 @@ func TestMarkdownInPiecesIsTheSame(t *testing.T) {
 // What is held back of an answer is bounded, however long its lines, paragraphs and tables are.
 func TestMarkdownHoldsLittleBack(t *testing.T) {
 	bare := &tui.Theme{Bare: true}
-	for _, text := range []string{strings.Repeat("x", 1<<20), strings.Repeat("word ", 1<<18), strings.Repeat("line\n", 1<<18), strings.Repeat("| a |\n", 1<<16), "```\n" + strings.Repeat("code", 1<<18), strings.Repeat("*", 1<<18), strings.Repeat("[", 1<<18), strings.Repeat("`a", 1<<17)} {
+	size := soak.Pick(t, "KiB of Markdown of each kind", 128, 1024) << 10
+	for _, text := range []string{strings.Repeat("x", size), strings.Repeat("word ", size/4), strings.Repeat("line\n", size/4), strings.Repeat("| a |\n", size/16), "```\n" + strings.Repeat("code", size/4), strings.Repeat("*", size/4), strings.Repeat("[", size/4), strings.Repeat("`a", size/8)} {
 		m := markdown{t: bare, w: 80}
 		lines := 0
 		for i := 0; i < len(text); i += 4096 {
@@ -77,7 +79,7 @@ func TestMarkdownHoldsLittleBack(t *testing.T) {
 				t.Fatalf("%d bytes of %.20q are held back", held, text)
 			}
 		}
-		if lines += len(m.end()); lines < 100 {
+		if lines += len(m.end()); lines < size/(10<<10) {
 			t.Errorf("%.20q made %d lines", text, lines)
 		}
 	}

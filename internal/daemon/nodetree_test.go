@@ -43,15 +43,16 @@ func treeTest(t *testing.T, model func(llmtest.Request) llmtest.Reply) (*testenv
 // composed waits for a run of a workflow.
 func composed(t *testing.T, s *testenv.System, target string, ok func(ipc.ComposeRun) bool) ipc.ComposeRun {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); ; {
-		r, err := ipc.Call(t.Context(), s.Client, ipc.ComposeStatus, ipc.TargetRequest{Target: target})
-		if err == nil && ok(r) {
-			return r
-		}
-		if time.Now().After(end) {
-			t.Fatalf("never: %+v, %v", r, err)
-		}
+	var r ipc.ComposeRun
+	var err error
+	there := testenv.Within(3*time.Minute, func() bool {
+		r, err = ipc.Call(t.Context(), s.Client, ipc.ComposeStatus, ipc.TargetRequest{Target: target})
+		return err == nil && ok(r)
+	})
+	if !there {
+		t.Fatalf("never: %+v, %v", r, err)
 	}
+	return r
 }
 
 func runEnded(r ipc.ComposeRun) bool { return r.Exit != nil }
@@ -200,21 +201,21 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 		return llmtest.Reply{Text: "read: " + told["c3"]}
 	})
 	run := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Provider: "anthropic", Model: "fake", Name: "lead"}, Cwd: p.dir})
-	for end := time.Now().Add(3 * time.Minute); ; { // both have written
-		all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
+	var all ipc.WorktreesResponse
+	var err error
+	there := testenv.Within(3*time.Minute, func() bool { // both have written
+		all, err = ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
 		n := 0
 		for _, w := range all.Worktrees {
 			n += len(w.Files)
 		}
-		if err == nil && n == 2 {
-			if len(all.Worktrees[0].Overlaps) != 1 || all.Worktrees[0].Repo != p.dir {
-				t.Errorf("%+v", all.Worktrees)
-			}
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v, %v", all, err)
-		}
+		return err == nil && n == 2
+	})
+	if !there {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if len(all.Worktrees[0].Overlaps) != 1 || all.Worktrees[0].Repo != p.dir {
+		t.Errorf("%+v", all.Worktrees)
 	}
 	s.Kill()
 	close(hold)
@@ -234,7 +235,7 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 			t.Errorf("%s: %q", id, text)
 		}
 	}
-	all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
+	all, err = ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
 	if err != nil || len(all.Worktrees) != 2 || all.Worktrees[0].Branch == all.Worktrees[1].Branch {
 		t.Errorf("after the crash: %+v, %v", all, err)
 	}

@@ -88,16 +88,16 @@ type stands struct {
 // until waits until a session stands as it should.
 func (b *board) until(id, what string, ok func(stands) bool) stands {
 	b.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; {
-		var s stands
+	var s stands
+	there := testenv.Within(2*time.Minute, func() bool {
+		s = stands{}
 		b.ask(http.MethodGet, "/api/sessions/"+id, nil, &s)
-		if ok(s) {
-			return s
-		}
-		if time.Now().After(end) {
-			b.t.Fatalf("never %s: %+v", what, s)
-		}
+		return ok(s)
+	})
+	if !there {
+		b.t.Fatalf("never %s: %+v", what, s)
 	}
+	return s
 }
 
 func (b *board) env(api string) []string {

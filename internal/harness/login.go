@@ -86,6 +86,8 @@ func (codex) Login() Login {
 
 func (opencode) Login() Login {
 	return Login{Dir: ".local/share/opencode", Files: []string{"auth.json"}, strip: stripOpencode,
-		Tokens:   []string{"access", "refresh", "expires"}, // one of the type "wellknown" sets variables, and names an address whose settings are run
-		Settings: below(".config/opencode", "opencode.json", "opencode.jsonc", "config.json", "AGENTS.md", "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill", "skills", "themes", "tool", "tools")}
+		Tokens: []string{"access", "refresh", "expires"}, // one of the type "wellknown" sets variables, and names an address whose settings are run
+		// The last three are the packages of the user's plugins. Where they are missing it installs some from npm's registry, 31 MB, before it starts.
+		Settings: below(".config/opencode", "opencode.json", "opencode.jsonc", "config.json", "AGENTS.md", "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill", "skills", "themes", "tool", "tools",
+			"node_modules", "package.json", "package-lock.json")}
 }

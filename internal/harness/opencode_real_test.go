@@ -22,10 +22,7 @@ import (
 func TestRealOpencode(t *testing.T) {
 	var script func(llmtest.Request) llmtest.Reply
 	v := vendortest.New(t, func(r llmtest.Request) llmtest.Reply { return script(r) })
-	dir := filepath.Join(v.Home, ".config", "opencode")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	dir := v.UsedOpencode(t)
 	config, err := json.Marshal(map[string]any{"model": "fake/m1", "provider": map[string]any{"fake": map[string]any{
 		"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": map[string]string{"baseURL": v.URL + "/v1", "apiKey": "{env:OPENAI_API_KEY}"},
 		"models": map[string]any{"m1": map[string]any{"name": "m1", "cost": map[string]int{"input": 1, "output": 2}, "limit": map[string]int{"context": 100000, "output": 1000}}}}}})

@@ -3,12 +3,15 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,18 +31,42 @@ type evil struct {
 var hooks = strings.Fields(`applypatch-msg commit-msg fsmonitor-watchman post-applypatch post-checkout post-commit post-index-change post-merge
 	post-rewrite pre-applypatch pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase prepare-commit-msg reference-transaction`)
 
+// What git makes of the repository of an evil, once: 70 are wanted.
+var (
+	evilOnce                       sync.Once
+	evilFirst, evilOther, evilNext string
+	evilGit                        map[string][]byte // its directory .git, by path
+)
+
 func newEvil(t *testing.T) *evil {
 	t.Helper()
 	b := newBench(t)
 	e := &evil{bench: b, marks: b.dir()}
 	e.repo = b.repo(map[string]string{"a.txt": "a\n", "b.txt": "b\n", "0": "0\n", ".gitattributes": "*.txt filter=x diff=x merge=x\nb.txt filter=long\n"})
-	e.first = strings.TrimSpace(b.user(e.repo, "rev-parse", "HEAD"))
-	b.user(e.repo, "checkout", "-q", "-b", "other")
-	b.write(e.repo, map[string]string{"a.txt": "other\n"})
-	e.other = b.commit(e.repo, "other")
-	b.user(e.repo, "checkout", "-q", "-B", "next", e.first)
-	b.write(e.repo, map[string]string{"a.txt": "next\n"})
-	e.next = b.commit(e.repo, "next")
+	evilOnce.Do(func() { // the others get a copy
+		evilFirst = strings.TrimSpace(b.user(e.repo, "rev-parse", "HEAD"))
+		b.user(e.repo, "checkout", "-q", "-b", "other")
+		b.write(e.repo, map[string]string{"a.txt": "other\n"})
+		evilOther = b.commit(e.repo, "other")
+		b.user(e.repo, "checkout", "-q", "-B", "next", evilFirst)
+		b.write(e.repo, map[string]string{"a.txt": "next\n"})
+		evilNext = b.commit(e.repo, "next")
+		evilGit = map[string][]byte{}
+		git := filepath.Join(e.repo, ".git")
+		must(t, filepath.WalkDir(git, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				evilGit[strings.TrimPrefix(path, git)], err = os.ReadFile(path)
+			}
+			return err
+		}))
+	})
+	e.first, e.other, e.next = evilFirst, evilOther, evilNext
+	must(t, os.RemoveAll(filepath.Join(e.repo, ".git")))
+	for path, data := range evilGit {
+		path = filepath.Join(e.repo, ".git", path)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, data, 0o644))
+	}
 	work, git := filepath.Join(e.repo, "program"), filepath.Join(e.repo, ".git", "program")
 	for _, path := range []string{work, git, filepath.Join(e.marks, "program")} {
 		text := "#!/bin/sh\necho \"$0 $*\" >>" + e.marks + "/$1.ran\ncase $1 in clean|smudge|textconv) exec cat ;; esac\nexit 1\n"
@@ -50,6 +77,7 @@ func newEvil(t *testing.T) *evil {
 		must(t, os.WriteFile(filepath.Join(e.repo, ".git", "hooks", h), []byte(text), 0o755))
 	}
 	direct := filepath.Join(e.marks, "program") // of what is started without a shell
+	config := ""
 	for _, kv := range [][2]string{
 		{"filter.x.clean", work + " clean"}, {"filter.x.smudge", git + " smudge"}, {"filter.x.required", "true"},
 		{"filter.long.process", direct + " process"}, {"filter.long.required", "true"},
@@ -59,8 +87,17 @@ func newEvil(t *testing.T) *evil {
 		{"commit.gpgSign", "true"}, {"gpg.program", direct}, {"alias.evil", "!" + work + " alias"},
 		{"user.name", "u"}, {"user.email", "u@x"}, {"core.editor", work + " editor"}, {"core.pager", work + " pager"}, {"protocol.ext.allow", "always"}, {"remote.ext.url", "ext::" + work + " ext"},
 	} {
-		b.user(e.repo, "config", kv[0], kv[1])
+		dot := strings.LastIndexByte(kv[0], '.')
+		section, sub, _ := strings.Cut(kv[0][:dot], ".")
+		if sub != "" {
+			section += fmt.Sprintf(" %q", sub)
+		}
+		config += fmt.Sprintf("[%s]\n\t%s = %q\n", section, kv[0][dot+1:], kv[1])
 	}
+	file, err := os.OpenFile(filepath.Join(e.repo, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteString(config)
+	must(t, errors.Join(err, file.Close()))
 	b.write(e.repo, map[string]string{"a.txt": "changed\n", "b.txt": "changed\n", "0": "changed\n"})
 	_ = os.RemoveAll(filepath.Join(e.marks, "hook.ran")) // of what made it
 	for _, path := range e.ran() {
