@@ -237,7 +237,7 @@ func (b *budgets) worst(p *Process, prompt int, usd bool) (purse.Want, *types.Sy
 		rate, from := b.catalog.Price(p, m.Provider, m.Driver, m.Model, usd)
 		switch {
 		case from != "":
-			i, o := rate.Worst()
+			i, o := rate.Worst(false) // no driver asks for it
 			in, out = max(in, i), max(out, o)
 		case card.SaysCost:
 			w.Alone = true

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"sync"
 
 	"rnix/vfs"
@@ -12,6 +13,69 @@ type counts struct {
 	mu sync.Mutex // leaf
 	// +checklocks:mu
 	models map[modelKey]float64
+	// +checklocks:mu
+	prompts []prompt // whose parts were counted, the latest last
+}
+
+// Part is a piece of a prompt, such as a message. A prompt has no more tokens than one that was counted and the parts that are not in that together.
+type Part struct {
+	Sum  uint64 // of its bytes
+	Most int    // tokens, at most: a token has one byte at least
+}
+
+// prompt is one of which a provider has counted the tokens.
+type prompt struct {
+	model  modelKey
+	parts  map[uint64]int // how often it has each
+	tokens int
+}
+
+// maxPrompts is how many prompts are kept, of all models, and maxPromptParts how many parts one may have for that.
+const (
+	maxPrompts     = 256
+	maxPromptParts = 4096
+)
+
+// most returns how many tokens a prompt of these parts has at most for a model: by the prompt that was counted to which the least was added.
+func (c *counts) most(m vfs.ModelName, parts []Part) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	least, before := 0, make([]int, len(parts)) // how often a part comes before
+	seen := make(map[uint64]int, len(parts))
+	for i, p := range parts {
+		least += p.Most
+		before[i] = seen[p.Sum]
+		seen[p.Sum]++
+	}
+	for _, known := range slices.Backward(c.prompts) {
+		if known.model != (modelKey{m.Provider, m.Model}) {
+			continue
+		}
+		n := known.tokens
+		for i := 0; i < len(parts) && n < least; i++ {
+			if before[i] >= known.parts[parts[i].Sum] {
+				n += parts[i].Most
+			}
+		}
+		least = min(least, n)
+	}
+	return least
+}
+
+// learn keeps how many tokens a prompt of these parts has.
+func (c *counts) learn(m vfs.ModelName, parts []Part, tokens int) {
+	if len(parts) == 0 || len(parts) > maxPromptParts {
+		return
+	}
+	p := prompt{modelKey{m.Provider, m.Model}, make(map[uint64]int, len(parts)), tokens}
+	for _, part := range parts {
+		p.parts[part.Sum]++
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prompts = append(c.prompts, p); len(c.prompts) > maxPrompts {
+		c.prompts = slices.Delete(c.prompts, 0, 1)
+	}
 }
 
 type modelKey struct{ provider, model string }

@@ -33,3 +33,32 @@ func TestPromptsAreEstimatedByWhatWasCountedOfTheirModel(t *testing.T) {
 	c.add(b, 1, 1<<40)
 	want("nonsense", mostPerByte*countRoom, true, b)
 }
+
+// A prompt has no more tokens than one that was counted and what was added to that.
+func TestPartsThatWereCountedBoundPrompts(t *testing.T) {
+	var c counts
+	m, other := vfs.ModelName{Provider: "p", Model: "m"}, vfs.ModelName{Provider: "p", Model: "m2"}
+	want := func(when string, tokens int, m vfs.ModelName, parts ...Part) {
+		t.Helper()
+		if n := c.most(m, parts); n != tokens {
+			t.Errorf("%s: %d, want %d", when, n, tokens)
+		}
+	}
+	tools, one, two := Part{1, 1000}, Part{2, 100}, Part{3, 10}
+	want("nothing is counted", 1100, m, tools, one)
+	c.learn(m, []Part{tools, one}, 300)
+	want("the same", 300, m, tools, one)
+	want("in another order, and more", 310, m, one, two, tools)
+	want("a part twice", 400, m, tools, one, one)
+	want("less", 300, m, tools)
+	want("another model", 1000, other, tools)
+	want("what is smaller than what was counted", 10, m, two)
+	c.learn(m, []Part{tools}, 200)
+	want("the nearest one", 210, m, tools, two)
+	for i := range uint64(maxPrompts) {
+		c.learn(other, []Part{{100 + i, 5}}, 1)
+	}
+	want("it was forgotten", 1000, m, tools)
+	c.learn(other, make([]Part, maxPromptParts+1), 1)
+	want("too many parts", 0, other)
+}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -39,13 +40,22 @@ type Question struct {
 	Bytes  int // of the prompt, but for what Extra stands for
 	Extra  int // tokens of the prompt that are no text, at most
 	Answer int // tokens of the answer, at most; 0 = it cannot be bounded
+
+	// Weighed says that the rest is known. Without it no budget is kept.
+	Weighed bool
+	Parts   []Part // of the prompt, all of it
+	Hour    bool   // parts of the prompt may be kept for an hour, at a price of their own
+	Open    string // what of it nothing bounds, and what to do; empty = it is bounded
+	Odd     string // why it costs something else than the price of its model says; empty = it does not
 }
 
 // Took is what a request has taken, in tokens.
 type Took struct {
 	Input, Output, CacheRead, CacheWrite int
 
+	CacheHour int    // of CacheWrite: what is kept for an hour
 	Estimated bool   // by us
+	Dear      bool   // the vendor says that it has cost more than usual
 	Model     string // that has answered; empty = the one that was asked
 }
 
@@ -66,14 +76,23 @@ type Metering struct {
 }
 
 // Meter reserves what a request of a program of a process can take at most, in every budget above; it may wait for what others have reserved. Where too
-// little is left it fails with RESOURCE_EXHAUSTED, and the process is suspended as before a question of its own. UNAVAILABLE: the process has
-// ended, or asks no models in this way. The request is given up when Context ends.
+// little is left it fails with RESOURCE_EXHAUSTED, and the process is suspended as before a question of its own. INVALID: a budget in dollars cannot be kept
+// with it. UNAVAILABLE: the process has ended, or asks no models in this way. The request is given up when Context ends.
 func (k *KernelImpl) Meter(ctx context.Context, id types.UUID, q Question) (*Metering, error) {
 	p, ok := k.table.byID(id)
 	if !ok || p.meter == nil {
 		return nil, errOverMeter
 	}
 	return k.budgets.ask(ctx, p, q)
+}
+
+// MeterLimited reports whether tokens or dollars are limited of what the programs of a process ask.
+func (k *KernelImpl) MeterLimited(id types.UUID) (tokens, usd bool) {
+	p, ok := k.table.byID(id)
+	if !ok {
+		return false, false
+	}
+	return p.purse.Limited()
 }
 
 var errOverMeter = types.Errorf(types.ErrUnavailable, "Meter", "", "the process has ended")
@@ -105,6 +124,12 @@ func (b *budgets) reserve(m *Metering) error {
 	if !tokens && !usd {
 		return nil
 	}
+	switch why := cmp.Or(m.q.Open, m.q.Odd); {
+	case !m.q.Weighed: // it was not limited yet when it came
+		return types.Errorf(types.ErrUnavailable, "Meter", "", "a budget was set meanwhile; ask again")
+	case usd && why != "":
+		return types.Errorf(types.ErrInvalid, "Meter", "", "a budget in dollars cannot be kept with this request: %s", why)
+	}
 	w, err := b.worstOf(m, usd)
 	if err != nil {
 		return breaks(m.p, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
@@ -127,22 +152,23 @@ func (b *budgets) worstOf(m *Metering, usd bool) (purse.Want, *types.SyscallErro
 	if !known {
 		prompt += meterRoom
 	}
-	w := purse.Want{Fixed: Amount{Tokens: prompt}, Answer: m.q.Answer, Least: leastAnswer, Alone: m.q.Answer == 0}
+	w := purse.Want{Fixed: Amount{Tokens: prompt}, Answer: m.q.Answer, Least: leastAnswer, Alone: m.q.Answer == 0 || m.q.Open != ""}
 	if !usd {
 		return w, nil
 	}
+	prompt = b.counts.most(m.q.Names[0], m.q.Parts) + meterRoom // an average could be far off
 	rate, from := b.rateOf(m.p, m.q.Names, true)
 	if from == "" {
 		return w, unpriced(m.q.Names[0])
 	}
-	in, out := rate.Worst()
+	in, out := rate.Worst(m.q.Hour)
 	if w.Fixed.USD, w.Each = price.USD(prompt)*in, out; w.Alone { // nobody can say what it takes
 		w.Fixed.USD = 0
 	}
 	return w, nil
 }
 
-// meterRoom is what a vendor may add to a prompt of which it has counted none yet, in tokens.
+// meterRoom is what a vendor may add to a prompt, such as what it tells the model of its tools, in tokens. Anthropic says some 700 at most.
 const meterRoom = 1024
 
 // rateOf returns the price of a model that has several names, and where it stands; "" = it is not known.
@@ -193,7 +219,7 @@ func (m *Metering) Drop() {
 // recorded.
 func (m *Metering) Settle(took Took) error {
 	defer m.over()
-	u := price.Tokens{Input: took.Input, Output: took.Output, CacheRead: took.CacheRead, CacheWrite: took.CacheWrite}
+	u := price.Tokens{Input: took.Input, Output: took.Output, CacheRead: took.CacheRead, CacheWrite: took.CacheWrite, CacheHour: took.CacheHour}
 	a := &step.Answer{Step: m.step, Started: m.began, ModelTime: time.Since(m.began), Provider: m.q.Names[0].Provider, Model: orDefault(took.Model, m.q.Names[0].Model),
 		TokensUsed: u.Input + u.Output + u.CacheRead + u.CacheWrite, Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Estimated: took.Estimated}
 	if a.TokensUsed == 0 {
@@ -204,14 +230,19 @@ func (m *Metering) Settle(took Took) error {
 	rate, from := m.b.rateOf(m.p, m.renamed(took.Model), usd)
 	used := Amount{Tokens: a.TokensUsed}
 	if from != "" {
-		used.USD = rate.Cost(u)
+		if used.USD = rate.Cost(u); took.Dear && m.claim != nil {
+			used.USD = max(used.USD, m.claim.Amount().USD)
+		}
 		a.CostUSD, a.CostFrom = used.USD.Float(), from
 	} else if m.claim != nil { // it must not count as nothing
 		used.USD = m.claim.Amount().USD
 	}
 	m.settle(used)
-	if sent := u.Input + u.CacheRead + u.CacheWrite - m.q.Extra; !took.Estimated && sent > 0 {
-		m.b.counts.add(m.q.Names[0], m.q.Bytes, sent)
+	if sent := u.Input + u.CacheRead + u.CacheWrite; !took.Estimated && sent > 0 {
+		m.b.counts.add(m.q.Names[0], m.q.Bytes, sent-m.q.Extra)
+		if strings.HasPrefix(a.Model, m.q.Names[0].Model) { // another model counts in another way
+			m.b.counts.learn(m.q.Names[0], m.q.Parts, sent)
+		}
 	}
 	spentBy(m.p, a)
 	m.b.doing.pulse.lives(m.p)

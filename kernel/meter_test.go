@@ -46,16 +46,17 @@ func withProgram(t *testing.T, do func(ctx context.Context, c vfs.Caller) (strin
 }
 
 func aRequest(bytes, answer int) Question {
-	return Question{Names: []vfs.ModelName{{Provider: "program", Driver: "agent", Model: "m"}, {Provider: "vendor", Model: "m"}}, Bytes: bytes, Answer: answer}
+	return Question{Names: []vfs.ModelName{{Provider: "program", Driver: "agent", Model: "m"}, {Provider: "vendor", Model: "m"}}, Bytes: bytes, Answer: answer,
+		Weighed: true, Parts: []Part{{rand.Uint64(), bytes}}}
 }
 
-// all is what a request can take at most whose prompt has half a token for each byte, as of a model that has not counted yet.
+// all is what a request can take at most: a token for each byte.
 func all(q Question, m *Metering) Took {
 	answer := q.Answer
 	if m.Answer > 0 {
 		answer = m.Answer
 	}
-	return Took{Input: q.Bytes / 2, Output: answer, Model: "m"}
+	return Took{Input: q.Bytes, Output: answer, Model: "m"}
 }
 
 // usd is a budget.
@@ -116,6 +117,90 @@ func TestProgramsNeverSpendMoreThanTheirBudget(t *testing.T) {
 			t.Errorf("%+v, by its children %v", st, used)
 		}
 		_ = s.Kill(root, types.SIGKILL)
+	}
+}
+
+// Programs whose prompts grow, of which the vendor counts few tokens until it counts one for each byte: their budget is not exceeded. A conversation is
+// reserved by what was counted of it, so that far more of it fits than by its bytes.
+func TestWhatWasCountedBoundsOnlyWhatWasCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *sys
+		var few, many int
+		s = newSys(t, withProgram(t, func(ctx context.Context, c vfs.Caller) (string, error) {
+			ask := func(q Question, tokens int) bool {
+				m, err := s.Meter(ctx, c.UUID, q)
+				if err != nil {
+					return false
+				}
+				if err := m.Settle(Took{Input: tokens, Output: 1, Model: "m"}); err != nil {
+					t.Error(err)
+				}
+				return true
+			}
+			talk := aRequest(10_000, 1)
+			for few = 0; few < 20 && ask(talk, 1000+few*10); few++ { // blanks: 0.1 tokens for a byte
+				talk.Parts = append(talk.Parts[:len(talk.Parts):len(talk.Parts)], Part{rand.Uint64(), 100})
+				talk.Bytes += 100
+			}
+			for many = 0; ask(aRequest(10_000, 1), 10_000); many++ { // signs
+			}
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}))
+		pid := s.spawn(usd(1))
+		i, err := s.WaitInfo(t.Context(), pid)
+		if err != nil || i.Parked.Why() != types.SuspendBudget || i.CostUSD > 1 || few != 20 || many < 5 {
+			t.Errorf("%v, $%v, %d and %d requests: %+v", err, i.CostUSD, few, many, i.Parked)
+		}
+	})
+}
+
+// What cannot be bounded, or has another price, is refused where dollars are limited, and the process works on. Where tokens are, it is asked alone.
+func TestOpenRequestsAreRefusedUnderABudgetInDollars(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit      func(*SpawnOpts)
+		open, odd  string
+		refused    bool
+		besides    bool // another one may be under way
+		unweighed  bool
+		refusedFor types.ErrCode
+	}{
+		"dollars, open":   {limit: usd(1), open: "tools: x", refused: true, refusedFor: types.ErrInvalid},
+		"dollars, odd":    {limit: usd(1), odd: "speed: x", refused: true, refusedFor: types.ErrInvalid},
+		"dollars, unseen": {limit: usd(1), unweighed: true, refused: true, refusedFor: types.ErrUnavailable},
+		"tokens, open":    {limit: func(o *SpawnOpts) { o.Provider, o.ContextBudget = "program", new(100_000) }, open: "tools: x"},
+		"tokens, odd":     {limit: func(o *SpawnOpts) { o.Provider, o.ContextBudget = "program", new(100_000) }, odd: "speed: x", besides: true},
+		"no limit":        {limit: func(o *SpawnOpts) { o.Provider = "program" }, open: "tools: x", odd: "speed: x", unweighed: true, besides: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s *sys
+				s = newSys(t, withProgram(t, func(ctx context.Context, by vfs.Caller) (string, error) {
+					q := aRequest(100, 10)
+					q.Open, q.Odd, q.Weighed = c.open, c.odd, !c.unweighed
+					m, err := s.Meter(ctx, by.UUID, q)
+					if (err != nil) != c.refused || c.refused && types.CodeOf(err) != c.refusedFor {
+						t.Errorf("%v", err)
+					}
+					if err == nil {
+						short, cancel := context.WithTimeout(ctx, time.Second)
+						second, err := s.Meter(short, by.UUID, q)
+						if (err == nil) != c.besides {
+							t.Errorf("a second one: %v", err)
+						}
+						if err == nil {
+							second.Drop()
+						}
+						cancel()
+						_ = m.Settle(Took{Input: 10, Output: 1, Model: "m"})
+					}
+					return `{"content":"done"}`, nil
+				}))
+				if i, err := s.WaitInfo(t.Context(), s.spawn(c.limit)); err != nil || i.Result != "done" {
+					t.Errorf("%+v %v", i, err)
+				}
+			})
+		})
 	}
 }
 
@@ -237,7 +322,7 @@ func TestEndOfARunCountsWhatIsUnderWay(t *testing.T) {
 func TestUnknownPriceSuspendsBeforeTheRequest(t *testing.T) {
 	var s *sys
 	s = newSys(t, withProgram(t, func(ctx context.Context, c vfs.Caller) (string, error) {
-		_, err := s.Meter(ctx, c.UUID, Question{Names: []vfs.ModelName{{Provider: "program", Model: "unheard-of"}}, Bytes: 1, Answer: 1})
+		_, err := s.Meter(ctx, c.UUID, Question{Names: []vfs.ModelName{{Provider: "program", Model: "unheard-of"}}, Bytes: 1, Answer: 1, Weighed: true})
 		return "", err
 	}))
 	i, err := s.WaitInfo(t.Context(), s.spawn(usd(1)))

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -21,6 +23,7 @@ type answer struct {
 	lost   bool   // a part of it was too long to be looked at
 
 	model string
+	tier  string
 	usage counts
 	final bool // the vendor has said what was used in all
 	said  int  // bytes of what was answered, for an estimate
@@ -85,8 +88,10 @@ type told struct {
 	// Of Responses, at the end.
 	Response struct {
 		Model string `json:"model"`
+		Tier  string `json:"service_tier"`
 		Usage counts `json:"usage"`
 	} `json:"response"`
+	Tier    string          `json:"service_tier"` // of OpenAI
 	Delta   json.RawMessage `json:"delta"`
 	Choices []struct {
 		Delta json.RawMessage `json:"delta"`
@@ -125,6 +130,7 @@ func (a *answer) take(t *told) {
 			a.model = m
 		}
 	}
+	a.tier = cmp.Or(t.Tier, t.Response.Tier, a.tier)
 	for _, u := range []*counts{&t.Message.Usage, &t.Response.Usage, &t.Usage} {
 		a.usage.update(u)
 	}
@@ -140,7 +146,7 @@ func (a *answer) took(q *Question) Usage {
 		}
 	}
 	u, ok := a.usage.of(a.call)
-	if u.Model = a.model; ok && a.final && u.Input+u.Output+u.CacheRead+u.CacheWrite > 0 {
+	if u.Model, u.Dear = a.model, a.usage.dear(a.tier); ok && a.final && u.Input+u.Output+u.CacheRead+u.CacheWrite > 0 {
 		return u
 	}
 	u.Estimated = true
@@ -176,6 +182,13 @@ type counts struct {
 	Completion count   `json:"completion_tokens"`
 	InDetails  details `json:"input_tokens_details"`
 	PrDetails  details `json:"prompt_tokens_details"`
+	Creation   struct {
+		Hour count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	// How Messages were served.
+	Tier  string `json:"service_tier"`
+	Speed string `json:"speed"`
+	Geo   string `json:"inference_geo"`
 }
 
 // details are parts of the prompt.
@@ -189,12 +202,18 @@ func (c *counts) update(later *counts) {
 		{&c.Input, &later.Input}, {&c.Output, &later.Output}, {&c.CacheRead, &later.CacheRead}, {&c.CacheWrite, &later.CacheWrite},
 		{&c.Prompt, &later.Prompt}, {&c.Completion, &later.Completion},
 		{&c.InDetails.Cached, &later.InDetails.Cached}, {&c.InDetails.CacheWrite, &later.InDetails.CacheWrite},
-		{&c.PrDetails.Cached, &later.PrDetails.Cached}, {&c.PrDetails.CacheWrite, &later.PrDetails.CacheWrite},
+		{&c.PrDetails.Cached, &later.PrDetails.Cached}, {&c.PrDetails.CacheWrite, &later.PrDetails.CacheWrite}, {&c.Creation.Hour, &later.Creation.Hour},
 	} {
 		if n.from.said {
 			*n.to = *n.from
 		}
 	}
+	c.Tier, c.Speed, c.Geo = cmp.Or(later.Tier, c.Tier), cmp.Or(later.Speed, c.Speed), cmp.Or(later.Geo, c.Geo)
+}
+
+// dear reports whether an answer has cost more than its model's price, by the tier of the whole answer or by how Messages were served.
+func (c *counts) dear(tier string) bool {
+	return !slices.Contains(tiers, cmp.Or(tier, c.Tier)) && cmp.Or(tier, c.Tier) != "batch" || c.Speed != "" && c.Speed != "standard" || c.Geo == "us"
 }
 
 // of returns the counts of a call, whose parts do not overlap; false if they are none that can be true.
@@ -202,7 +221,7 @@ func (c *counts) of(what call) (Usage, bool) {
 	u := Usage{Input: c.Input.n, Output: c.Output.n}
 	switch what {
 	case messages:
-		u.CacheRead, u.CacheWrite = c.CacheRead.n, c.CacheWrite.n
+		u.CacheRead, u.CacheWrite, u.CacheHour = c.CacheRead.n, c.CacheWrite.n, min(c.Creation.Hour.n, c.CacheWrite.n)
 		return u, !c.bad()
 	case chat:
 		u = Usage{Input: c.Prompt.n, Output: c.Completion.n, CacheRead: c.PrDetails.Cached.n, CacheWrite: c.PrDetails.CacheWrite.n}
@@ -218,7 +237,7 @@ func (c *counts) of(what call) (Usage, bool) {
 }
 
 func (c *counts) bad() bool {
-	for _, n := range []count{c.Input, c.Output, c.CacheRead, c.CacheWrite, c.Prompt, c.Completion, c.InDetails.Cached, c.PrDetails.Cached} {
+	for _, n := range []count{c.Input, c.Output, c.CacheRead, c.CacheWrite, c.Prompt, c.Completion, c.InDetails.Cached, c.PrDetails.Cached, c.Creation.Hour} {
 		if n.bad {
 			return true
 		}

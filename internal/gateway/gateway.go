@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"rnix/types"
 )
 
@@ -47,19 +49,31 @@ type Question struct {
 	Bytes  int // of the prompt, without what Extra stands for
 	Extra  int // tokens that are no text: pictures, and what the vendor's own tools read
 	Answer int // tokens of the answer, at most; 0 = it cannot be bounded
+
+	// Weighed says that the rest is known, as it is where dollars are limited, or tokens.
+	Weighed bool
+	Parts   []Part // of the prompt, all of it
+	Hour    bool   // parts of the prompt may be kept for an hour, which costs more
+	Open    string // what of it nothing bounds, and what to do; empty = it is bounded
+	Odd     string // why it costs something else than its model's price says; empty = it does not
 }
 
 // Usage is what a request has taken, in tokens; the parts do not overlap.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite int
 
+	CacheHour int    // of CacheWrite: what is kept for an hour
 	Estimated bool   // by us
+	Dear      bool   // the vendor says that it has cost more than usual: another tier, speed or place
 	Model     string // that has answered; empty = not said
 }
 
 // Purse is what a process may use. Its implementation is the kernel's.
 type Purse interface {
-	// Reserve sets aside what a request can take at most. It may wait for others. RESOURCE_EXHAUSTED: there is too little; the process is suspended.
+	// Limited reports whether tokens or dollars are limited.
+	Limited() (tokens, usd bool)
+	// Reserve sets aside what a request can take at most. It may wait for others. RESOURCE_EXHAUSTED: there is too little; the process is suspended. INVALID: the
+	// limits cannot be kept with this request.
 	Reserve(ctx context.Context, q Question) (Claim, error)
 }
 
@@ -78,6 +92,7 @@ type Claim interface {
 type Vendors struct {
 	transport *http.Transport
 	log       *slog.Logger
+	bodies    *semaphore.Weighted // the bytes of requests that are held
 }
 
 // The bounds of a call of a vendor.
@@ -93,7 +108,7 @@ func NewVendors(log *slog.Logger) *Vendors {
 	t.DialContext = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout, t.ResponseHeaderTimeout = connectTimeout, firstByte
 	t.MaxIdleConnsPerHost, t.DisableCompression = 32, true // what is counted is read
-	return &Vendors{transport: t, log: cmp.Or(log, slog.New(slog.DiscardHandler))}
+	return &Vendors{transport: t, log: cmp.Or(log, slog.New(slog.DiscardHandler)), bodies: semaphore.NewWeighted(maxBodies)}
 }
 
 // Close drops idle connections.
@@ -101,9 +116,10 @@ func (v *Vendors) Close() { v.transport.CloseIdleConnections() }
 
 // Handler answers the requests of the CLI of one process to one vendor. Safe for concurrent use.
 type Handler struct {
-	up    Upstream
-	purse Purse
-	via   *Vendors
+	up     Upstream
+	purse  Purse
+	via    *Vendors
+	bodies *semaphore.Weighted // as of Vendors, those of its process
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -118,5 +134,5 @@ func New(up Upstream, purse Purse, via *Vendors) (*Handler, error) {
 		return nil, types.Errorf(types.ErrInvalid, "Gateway", up.Name, "its base URL has a user, a query or a fragment; leave them out")
 	}
 	up.Base = strings.TrimRight(up.Base, "/")
-	return &Handler{up: up, purse: purse, via: via}, nil
+	return &Handler{up: up, purse: purse, via: via, bodies: semaphore.NewWeighted(ownBodies)}, nil
 }

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type purse struct {
 	mu      sync.Mutex
 	answer  int   // that is allowed
+	limited bool  // dollars are
 	no      error // instead of a claim
 	asked   []Question
 	settled []Usage
@@ -45,6 +46,8 @@ func (p *purse) Reserve(ctx context.Context, q Question) (Claim, error) {
 	}
 	return &claim{p, ctx}, nil
 }
+
+func (p *purse) Limited() (tokens, usd bool) { return false, p.limited }
 
 type claim struct {
 	p   *purse
@@ -513,9 +516,12 @@ func FuzzRead(f *testing.F) {
 			changes := map[string]string{}
 			r.counting(changes)
 			r.shorten(answer, changes)
-			short, err := read(c, r.with(changes), &Upstream{})
+			r.weigh()
+			r.priced(&Upstream{}, changes)
+			sent := []byte(text(r.with(changes)))
+			short, err := read(c, sent, &Upstream{})
 			if err != nil || short.Answer > max(answer, r.choice) || short.Model != r.Model {
-				t.Fatalf("%q becomes %q: %+v %v", body, r.with(changes), short, err)
+				t.Fatalf("%q becomes %q: %+v %v", body, sent, short, err)
 			}
 		}
 	})

@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -32,13 +34,16 @@ type request struct {
 	choice int              // answers that are asked for at once
 	shape  string           // where the bound of the answer stands, or is put
 	stream bool
+	less   string // tools in place of those of the request; empty = these
 }
 
-// field is where the value of a member of the body stands.
-type field struct{ from, to int }
+// looked are the members that are looked at. Each is said once.
+var looked = []string{"model", "max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options", "n", "thinking", "tools", "tool_choice", "background", "messages", "input", "system",
+	"service_tier", "context_management", "previous_response_id", "conversation", "prompt", "container", "mcp_servers", "speed", "inference_geo", "models", "plugins", "provider", "route", "transforms",
+	"web_search_options", "prediction", "modalities", "audio", "fallbacks", "instructions"}
 
-// looked are the members that are looked at.
-var looked = []string{"model", "max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options", "n", "thinking", "tools", "background", "previous_response_id", "conversation", "prompt", "container", "mcp_servers"}
+// maxModel bounds the name of a model, in bytes.
+const maxModel = 1000
 
 // read reads a request. What is no JSON object, or says twice or wrongly what matters, is refused: what the vendor would make of it cannot be known.
 func read(c call, body []byte, up *Upstream) (*request, error) {
@@ -49,8 +54,11 @@ func read(c call, body []byte, up *Upstream) (*request, error) {
 	if err := r.value("model", &r.Model); err != nil {
 		return nil, err
 	}
-	if r.Model == "" {
+	switch {
+	case r.Model == "":
 		return nil, invalid("model: missing")
+	case len(r.Model) > maxModel:
+		return nil, invalid("model: longer than %d bytes", maxModel)
 	}
 	var background bool
 	if err := firstOf(r.value("stream", &r.stream), r.value("n", &r.choice), r.value("background", &background)); err != nil {
@@ -62,7 +70,7 @@ func read(c call, body []byte, up *Upstream) (*request, error) {
 	if r.choice < 1 || r.choice > 128 {
 		return nil, invalid("n: %d is not between 1 and 128", r.choice)
 	}
-	if err := firstOf(r.seen(), r.bound(up)); err != nil {
+	if err := r.bound(up); err != nil {
 		return nil, err
 	}
 	r.Bytes, r.Extra = measure(body)
@@ -85,35 +93,25 @@ func firstOf(errs ...error) error {
 
 // find finds the members of the body that matter.
 func (r *request) find() error {
-	d := json.NewDecoder(bytes.NewReader(r.body))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	if at := blank(r.body, 0); at == len(r.body) || r.body[at] != '{' {
 		return invalid("the body is not a JSON object")
 	}
+	all := field{0, skip(r.body, blank(r.body, 0))}
+	if blank(r.body, all.to) < len(r.body) && json.Valid(all.of(r.body)) {
+		return invalid("the body has something behind its end")
+	}
+	if !json.Valid(r.body) {
+		return invalid("the body is not valid JSON")
+	}
 	r.fields = map[string]field{}
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		var value json.RawMessage
-		if err == nil && ok {
-			err = d.Decode(&value)
-		}
-		if err != nil || !ok {
-			return invalid("the body is not valid JSON")
-		}
-		if !slices.Contains(looked, name) {
+	for name, at := range members(r.body, all) {
+		if !slices.Contains(looked, name) { // there may be any number of them
 			continue
 		}
 		if _, twice := r.fields[name]; twice {
 			return invalid("%s: said twice", name)
 		}
-		to := int(d.InputOffset())
-		r.fields[name] = field{to - len(value), to}
-	}
-	if _, err := d.Token(); err != nil {
-		return invalid("the body is not valid JSON")
-	}
-	if len(bytes.TrimSpace(r.body[d.InputOffset():])) > 0 {
-		return invalid("the body has something behind its end")
+		r.fields[name] = at
 	}
 	return nil
 }
@@ -199,17 +197,14 @@ func (r *request) text(name string) string {
 	return string(r.body[f.from:f.to])
 }
 
-// unseen are members by which a vendor reads more than the body has, so that nothing can be reserved for it.
-var unseen = []string{"previous_response_id", "conversation", "prompt", "container", "mcp_servers"}
-
-// seen refuses a request that stands for more than it says.
-func (r *request) seen() error {
-	for _, name := range unseen {
-		if r.has(name) {
-			return invalid("%s: the vendor would read what is not in the request, and what that costs cannot be known before; send the whole conversation", name)
-		}
+// priced has a request cost what the price of its model says, where that is up to us.
+func (r *request) priced(up *Upstream, changes map[string]string) {
+	if r.less != "" {
+		changes["tools"] = r.less
 	}
-	return nil
+	if r.call != messages && strings.HasPrefix(up.Base, "https://api.openai.com/") && slices.Contains([]string{"", "null", `"auto"`}, r.text("service_tier")) {
+		changes["service_tier"] = `"default"` // else a project's settings choose
+	}
 }
 
 // counting has a streamed chat say its usage, which some servers do only if they are asked to.
@@ -219,11 +214,8 @@ func (r *request) counting(changes map[string]string) {
 	}
 }
 
-// with returns the body with other values of members.
-func (r *request) with(changes map[string]string) []byte {
-	if len(changes) == 0 {
-		return r.body
-	}
+// with returns the body with other values of members, in pieces, of which those that are the body's are not copied.
+func (r *request) with(changes map[string]string) pieces {
 	type edit struct {
 		field
 		text string
@@ -236,18 +228,38 @@ func (r *request) with(changes map[string]string) []byte {
 		}
 		at := bytes.IndexByte(r.body, '{') + 1
 		comma := ","
-		if rest := bytes.TrimSpace(r.body[at:]); len(rest) > 0 && rest[0] == '}' {
+		if next := blank(r.body, at); next < len(r.body) && r.body[next] == '}' {
 			comma = ""
 		}
 		edits = append(edits, edit{field{at, at}, strconv.Quote(name) + ":" + text + comma})
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
-	out, done := make([]byte, 0, len(r.body)+256), 0
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.from-b.from, strings.Compare(a.text, b.text)) })
+	var out pieces
+	done := 0
 	for _, e := range edits {
-		out = append(append(out, r.body[done:e.from]...), e.text...)
+		out = append(out, r.body[done:e.from], []byte(e.text))
 		done = e.to
 	}
-	return append(out, r.body[done:]...)
+	return append(out, r.body[done:])
+}
+
+// pieces are a body.
+type pieces [][]byte
+
+func (p pieces) size() (n int64) {
+	for _, b := range p {
+		n += int64(len(b))
+	}
+	return n
+}
+
+// reader returns the body anew.
+func (p pieces) reader() io.ReadCloser {
+	all := make([]io.Reader, len(p))
+	for i, b := range p {
+		all[i] = bytes.NewReader(b)
+	}
+	return io.NopCloser(io.MultiReader(all...))
 }
 
 // What stands for what cannot be seen in a request, in tokens: a picture at its largest, and what a tool of the vendor's own reads.
@@ -261,15 +273,15 @@ var vendorTools = []string{"web_search", "web_fetch", "code_execution", "code_in
 
 // toolRoom is what the vendor's own tools may add to a prompt.
 func (r *request) toolRoom() (n int) {
-	var tools []struct {
-		Type string `json:"type"`
-	}
-	if r.value("tools", &tools) != nil { // the vendor says what is wrong with them
+	at, ok := r.fields["tools"]
+	if !ok {
 		return 0
 	}
-	for _, t := range tools {
-		if slices.ContainsFunc(vendorTools, func(own string) bool { return strings.HasPrefix(t.Type, own) }) {
-			n += vendorTool
+	for e := range elements(r.body, at) {
+		for _, kind := range kinds(r.body, e) {
+			if slices.ContainsFunc(vendorTools, func(own string) bool { return strings.HasPrefix(kind, own) }) {
+				n += vendorTool
+			}
 		}
 	}
 	return n

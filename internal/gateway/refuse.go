@@ -11,7 +11,8 @@ type refusal struct {
 	status  int
 	kind    string // as the vendor calls it; of OpenAI also its code
 	message string
-	retry   int // seconds; 0 = it does not say
+	retry   int  // seconds; 0 = it does not say
+	again   bool // it is worth to try again after that
 }
 
 func (e *refusal) Error() string { return e.message }
@@ -34,12 +35,12 @@ func (e *refusal) write(w http.ResponseWriter, api string) {
 	h.Set("Content-Type", "application/json")
 	if e.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(e.retry))
-		h.Set("X-Should-Retry", "false")
+		h.Set("X-Should-Retry", strconv.FormatBool(e.again))
 	}
 	var body any = map[string]any{"type": "error", "error": map[string]any{"type": e.kind, "message": e.message}}
 	if api == OpenAI {
 		code := e.kind
-		if e.retry > 0 {
+		if e.retry > 0 && !e.again {
 			code = "insufficient_quota"
 		}
 		body = map[string]any{"error": map[string]any{"message": e.message, "type": e.kind, "param": nil, "code": code}}

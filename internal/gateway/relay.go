@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -22,6 +21,7 @@ type exchange struct {
 	ctx     context.Context // of the request to the vendor, which cancel ends
 	cancel  context.CancelFunc
 	secrets map[string]string
+	sent    func() // is called when the body of the request is not needed any more; nil = it has none
 }
 
 // hop are the headers that are of one connection, and those that are ours to say.
@@ -29,14 +29,17 @@ var hop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authen
 	"Content-Length", "Content-Encoding", "Accept-Encoding", "Cookie", "Set-Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}
 
 // ask sends a request to the vendor. Redirects are not followed.
-func (x *exchange) ask(body []byte) (*http.Response, error) {
+func (x *exchange) ask(body pieces) (*http.Response, error) {
 	url := x.h.up.Base + strings.TrimPrefix(x.r.URL.EscapedPath(), "/v1")
 	if x.r.URL.RawQuery != "" {
 		url += "?" + x.r.URL.RawQuery
 	}
-	req, err := http.NewRequestWithContext(x.ctx, x.r.Method, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(x.ctx, x.r.Method, url, nil)
 	if err != nil {
 		return nil, err
+	}
+	if req.ContentLength = body.size(); req.ContentLength > 0 {
+		req.Body, req.GetBody = body.reader(), func() (io.ReadCloser, error) { return body.reader(), nil }
 	}
 	req.Header = x.r.Header.Clone()
 	for _, name := range strings.Split(req.Header.Get("Connection"), ",") {
@@ -52,14 +55,16 @@ func (x *exchange) ask(body []byte) (*http.Response, error) {
 		req.Header.Set(name, value)
 	}
 	req.Header.Set("Accept-Encoding", "identity")
-	if len(body) == 0 {
-		req.Body, req.ContentLength = nil, 0
+	resp, err := x.h.via.transport.RoundTrip(req)
+	if err == nil && x.sent != nil { // it is answered
+		resp.Request = nil // which holds the body
+		x.sent()
 	}
-	return x.h.via.transport.RoundTrip(req)
+	return resp, err
 }
 
 // free passes on what costs nothing.
-func (x *exchange) free(body []byte) error {
+func (x *exchange) free(body pieces) error {
 	resp, err := x.ask(body)
 	if err != nil {
 		return x.unreachable(err)
@@ -77,7 +82,7 @@ func (x *exchange) free(body []byte) error {
 }
 
 // metered passes on a request that was reserved, and settles it.
-func (x *exchange) metered(body []byte, q *Question, c call, stream bool, claim Claim) error {
+func (x *exchange) metered(body pieces, q *Question, c call, stream bool, claim Claim) error {
 	resp, err := x.ask(body)
 	if err != nil {
 		if gone(x.ctx) { // the vendor may have begun

@@ -1,19 +1,13 @@
 package gateway
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
 	"rnix/types"
 )
-
-// maxBody bounds a request, pictures included, in bytes.
-const maxBody = 64 << 20
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -112,27 +106,38 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, c call, secrets 
 	if r.Method == http.MethodGet {
 		return x.free(nil)
 	}
-	body, err := readBody(w, r)
+	held := &hold{own: h.bodies, all: h.via.bodies}
+	defer held.end()
+	body, err := held.read(w, r)
 	if err != nil {
 		return err
 	}
-	if c == free {
-		return x.free(body)
+	if x.sent = held.end; c == free {
+		return x.free(pieces{body})
 	}
 	q, err := read(c, body, &h.up)
 	if err != nil {
 		return err
+	}
+	changes := map[string]string{}
+	q.counting(changes)
+	tokens, usd := h.purse.Limited()
+	if tokens || usd {
+		q.weigh()
+	}
+	if usd {
+		q.priced(&h.up, changes)
 	}
 	claim, err := h.purse.Reserve(r.Context(), q.Question)
 	switch types.CodeOf(err) {
 	case "":
 	case types.ErrExhausted:
 		return noRoom(reason(err))
+	case types.ErrInvalid:
+		return invalid("%s", reason(err))
 	default:
 		return refused(http.StatusServiceUnavailable, "api_error", "rnix gateway: "+reason(err))
 	}
-	changes := map[string]string{}
-	q.counting(changes)
 	if n := claim.Answer(); n > 0 {
 		if n < q.Answer || !q.bounded() {
 			q.shorten(n, changes)
@@ -141,39 +146,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, c call, secrets 
 	}
 	x.cancel()
 	x.ctx, x.cancel = context.WithCancel(claim.Context())
-	return x.metered(q.with(changes), &q.Question, c, q.stream, claim)
+	asked := q.Question // without the body, which goes when the vendor has it
+	return x.metered(q.with(changes), &asked, c, q.stream, claim)
 }
 
 // bounded reports whether the body itself says how long the answer may be.
 func (r *request) bounded() bool { return r.has(r.shape) }
-
-// readBody reads the body of a request.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var in io.Reader = http.MaxBytesReader(w, r.Body, maxBody)
-	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
-	case "", "identity":
-	case "gzip":
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, invalid("the body is not in gzip, as it says")
-		}
-		in = io.LimitReader(z, maxBody+1)
-	default:
-		return nil, refused(http.StatusUnsupportedMediaType, "invalid_request_error", "rnix gateway: a body in "+encoding+" cannot be read; send it as it is, or in gzip")
-	}
-	var b bytes.Buffer
-	if r.ContentLength > 0 && r.ContentLength <= maxBody {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(in)
-	if _, large := errors.AsType[*http.MaxBytesError](err); large || b.Len() > maxBody {
-		return nil, refused(http.StatusRequestEntityTooLarge, "request_too_large", "rnix gateway: the body is larger than 64 MiB")
-	}
-	if err != nil {
-		return nil, invalid("the body was cut off")
-	}
-	return b.Bytes(), nil
-}
 
 // gone reports whether a request was given up by who made it, or by the end of its process.
 func gone(ctx context.Context) bool { return ctx.Err() != nil }

@@ -119,7 +119,7 @@ func TestCost(t *testing.T) {
 			t.Errorf("%+v costs %d, want %d", c.t, got, c.want)
 		}
 	}
-	if in, out := r.Worst(); in != 10_000 || out != 12_000 {
+	if in, out := r.Worst(false); in != 10_000 || out != 12_000 {
 		t.Errorf("%d %d", in, out)
 	}
 	cheap := Rate{Input: 1}
@@ -127,7 +127,7 @@ func TestCost(t *testing.T) {
 		t.Error("a cost has become nothing")
 	}
 	flat := Flat(15)
-	if flat.Cost(Tokens{1, 1, 1, 1}) != 60_000 {
+	if flat.Cost(Tokens{Input: 1, Output: 1, CacheRead: 1, CacheWrite: 1}) != 60_000 {
 		t.Error(flat)
 	}
 }

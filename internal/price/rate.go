@@ -6,13 +6,14 @@ import "math"
 // of tokens, over a million, is an amount. The zero value costs nothing.
 type Rate struct {
 	Input, Output, CacheRead, CacheWrite int64
+	CacheHour                            int64 // of a cache that is kept for an hour, as Anthropic has it
 	// Over are the rates of a request whose prompt has more than OverTokens tokens; nil = there are none.
 	Over       *Rate
 	OverTokens int
 }
 
-// Tokens are those of one answer. The parts do not overlap.
-type Tokens struct{ Input, Output, CacheRead, CacheWrite int }
+// Tokens are those of one answer. The parts do not overlap, but CacheHour is a part of CacheWrite.
+type Tokens struct{ Input, Output, CacheRead, CacheWrite, CacheHour int }
 
 // Cost returns what an answer costs, rounded up; at most Max.
 func (r *Rate) Cost(t Tokens) USD {
@@ -24,7 +25,7 @@ func (r *Rate) Cost(t Tokens) USD {
 	for _, p := range []struct {
 		n    int
 		rate int64
-	}{{t.Input, r.Input}, {t.Output, r.Output}, {t.CacheRead, r.CacheRead}, {t.CacheWrite, r.CacheWrite}} {
+	}{{t.Input, r.Input}, {t.Output, r.Output}, {t.CacheRead, r.CacheRead}, {t.CacheWrite - t.CacheHour, r.CacheWrite}, {t.CacheHour, r.CacheHour}} {
 		sum += float64(max(p.n, 0)) * float64(p.rate)
 		exact += int64(max(p.n, 0)) * p.rate
 	}
@@ -37,11 +38,18 @@ func (r *Rate) Cost(t Tokens) USD {
 // perMillion is how many tokens a price is said for.
 const perMillion = 1_000_000
 
-// Worst returns the most that a token of a prompt and one of an answer can cost.
-func (r *Rate) Worst() (prompt, answer USD) {
-	in, out := max(r.Input, r.CacheRead, r.CacheWrite), r.Output
+// Worst returns the most that a token of a prompt, which may be kept for an hour, and one of an answer can cost.
+func (r *Rate) Worst(hour bool) (prompt, answer USD) {
+	of := func(r *Rate) int64 {
+		in := max(r.Input, r.CacheRead, r.CacheWrite)
+		if hour {
+			in = max(in, r.CacheHour)
+		}
+		return in
+	}
+	in, out := of(r), r.Output
 	if o := r.Over; o != nil {
-		in, out = max(in, o.Input, o.CacheRead, o.CacheWrite), max(out, o.Output)
+		in, out = max(in, of(o)), max(out, o.Output)
 	}
 	up := func(rate int64) USD { return USD((rate + perMillion - 1) / perMillion) }
 	return up(in), up(out)
@@ -50,7 +58,7 @@ func (r *Rate) Worst() (prompt, answer USD) {
 // Flat returns the rate of a model of which every token costs the same, in dollars per million.
 func Flat(usd float64) Rate {
 	n := rate(usd)
-	return Rate{Input: n, Output: n, CacheRead: n, CacheWrite: n}
+	return Rate{Input: n, Output: n, CacheRead: n, CacheWrite: n, CacheHour: n}
 }
 
 // rate converts dollars per million tokens.

@@ -55,6 +55,7 @@ type entry struct {
 	Output     *float64 `yaml:"output"`
 	CacheRead  *float64 `yaml:"cache_read"`
 	CacheWrite *float64 `yaml:"cache_write"`
+	CacheHour  *float64 `yaml:"cache_write_1h"`
 	Over       *over    `yaml:"over"`
 }
 
@@ -64,6 +65,7 @@ type over struct {
 	Output     *float64 `yaml:"output"`
 	CacheRead  *float64 `yaml:"cache_read"`
 	CacheWrite *float64 `yaml:"cache_write"`
+	CacheHour  *float64 `yaml:"cache_write_1h"`
 }
 
 // Parse reads a table. name is that of the file, for problems and sources. Lines with a mistake are left out.
@@ -90,9 +92,9 @@ func Parse(src []byte, name string) (*Table, yamlfile.Problems) {
 		if len(e.Model) == 0 {
 			d.Problemf(at+".model", "missing; write the name of a model, or \"*\"")
 		}
-		l.rate = rateOf(d, at, e.Input, e.Output, e.CacheRead, e.CacheWrite)
+		l.rate = rateOf(d, at, e.Input, e.Output, e.CacheRead, e.CacheWrite, e.CacheHour)
 		if o := e.Over; o != nil {
-			r := rateOf(d, at+".over", o.Input, o.Output, o.CacheRead, o.CacheWrite)
+			r := rateOf(d, at+".over", o.Input, o.Output, o.CacheRead, o.CacheWrite, o.CacheHour)
 			if l.rate.Over, l.rate.OverTokens = &r, o.Tokens; o.Tokens < 1 {
 				d.Problemf(at+".over.tokens", "must be the number of tokens of a prompt above which these rates count")
 			}
@@ -117,8 +119,9 @@ func (d *date) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// rateOf reads the rates of a line. What a cache costs is what input costs, if it is not said.
-func rateOf(d *yamlfile.Doc, at string, input, output, cacheRead, cacheWrite *float64) Rate {
+// rateOf reads the rates of a line. What a cache costs is what input costs, if it is not said; one for an hour costs twice as much as Anthropic has it, where writing
+// one costs more than input.
+func rateOf(d *yamlfile.Doc, at string, input, output, cacheRead, cacheWrite, cacheHour *float64) Rate {
 	read := func(key string, v *float64, def int64) int64 {
 		switch {
 		case v == nil && def < 0:
@@ -133,7 +136,13 @@ func rateOf(d *yamlfile.Doc, at string, input, output, cacheRead, cacheWrite *fl
 		return rate(*v)
 	}
 	in := read("input", input, -1)
-	return Rate{Input: in, Output: read("output", output, -1), CacheRead: read("cache_read", cacheRead, in), CacheWrite: read("cache_write", cacheWrite, in)}
+	r := Rate{Input: in, Output: read("output", output, -1), CacheRead: read("cache_read", cacheRead, in), CacheWrite: read("cache_write", cacheWrite, in)}
+	hour := r.CacheWrite
+	if r.CacheWrite > in {
+		hour = max(hour, 2*in)
+	}
+	r.CacheHour = read("cache_write_1h", cacheHour, hour)
+	return r
 }
 
 // Lookup returns the rate of a model of a provider at a time, and where it stands: that of the line which

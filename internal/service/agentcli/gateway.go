@@ -176,9 +176,17 @@ type purse struct {
 	names  func(model string) []vfs.ModelName
 }
 
+// Limited implements gateway.Purse.
+func (p purse) Limited() (tokens, usd bool) { return p.kernel.MeterLimited(p.id) }
+
 // Reserve implements gateway.Purse.
 func (p purse) Reserve(ctx context.Context, q gateway.Question) (gateway.Claim, error) {
-	m, err := p.kernel.Meter(ctx, p.id, kernel.Question{Names: p.names(q.Model), Bytes: q.Bytes, Extra: q.Extra, Answer: q.Answer})
+	parts := make([]kernel.Part, len(q.Parts))
+	for i, part := range q.Parts {
+		parts[i] = kernel.Part(part)
+	}
+	m, err := p.kernel.Meter(ctx, p.id, kernel.Question{Names: p.names(q.Model), Bytes: q.Bytes, Extra: q.Extra, Answer: q.Answer,
+		Weighed: q.Weighed, Parts: parts, Hour: q.Hour, Open: q.Open, Odd: q.Odd})
 	if err != nil {
 		return nil, err
 	}
@@ -199,5 +207,5 @@ func (c claim) Drop() { c.m.Drop() }
 
 // Settle implements gateway.Claim.
 func (c claim) Settle(u gateway.Usage) error {
-	return c.m.Settle(kernel.Took{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Estimated: u.Estimated, Model: u.Model})
+	return c.m.Settle(kernel.Took{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CacheHour: u.CacheHour, Estimated: u.Estimated, Dear: u.Dear, Model: u.Model})
 }

@@ -54,6 +54,7 @@ type Kernel interface {
 	ByUUID(id types.UUID) (*kernel.Process, bool)
 	AskFor(ctx context.Context, of types.UUID, id string, c permit.Call) (kernel.Permission, error)
 	Meter(ctx context.Context, id types.UUID, q kernel.Question) (*kernel.Metering, error)
+	MeterLimited(id types.UUID) (tokens, usd bool)
 }
 
 // Index knows the histories on disk. Each store.Index is one.
