@@ -23,11 +23,21 @@ type Compaction struct {
 	Before, After int // estimated tokens
 	Dropped       int // messages left out
 	Shortened     int // messages whose content was cut
+	// Summary says that a model has summed up what was left out; else Failed is why none has, empty = none was asked.
+	Summary bool
+	Failed  string
 }
 
 // String describes the compaction in one line.
 func (c Compaction) String() string {
-	return fmt.Sprintf("about %d to %d tokens: %d messages left out, %d shortened", c.Before, c.After, c.Dropped, c.Shortened)
+	s := fmt.Sprintf("about %d to %d tokens: %d messages left out, %d shortened", c.Before, c.After, c.Dropped, c.Shortened)
+	switch {
+	case c.Summary:
+		return fmt.Sprintf("about %d to %d tokens: %d messages summed up by the model, %d shortened", c.Before, c.After, c.Dropped, c.Shortened)
+	case c.Failed != "":
+		return s + "; without a summary: " + c.Failed
+	}
+	return s
 }
 
 // Compact returns a conversation of about target tokens or less that keeps the first user messages

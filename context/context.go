@@ -45,6 +45,19 @@ type PromptResult struct {
 	Tokens int
 }
 
+// NewPrompt returns messages as they are sent to a model, of no conversation that a Manager has. A message that JSON cannot hold is INVALID.
+func NewPrompt(system string, ms []Message) (*PromptResult, error) {
+	c := Context{}
+	c.mu.Lock()
+	c.SystemPrompt = system
+	err := c.replaceLocked(ms)
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return c.prompt(), nil
+}
+
 // EncodedLen returns the number of bytes in Encoded.
 func (p *PromptResult) EncodedLen() int {
 	n := 0

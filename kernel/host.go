@@ -83,18 +83,6 @@ func (h host) Said(m rnixctx.Message, a *step.Answer) error {
 	return h.p.rec.Add(step.Record{Kind: step.KindMessage, Message: &m, Answer: a})
 }
 
-func (h host) Compact(ms []rnixctx.Message, report rnixctx.Compaction) error {
-	detail, err := step.CompactionDetail(ms)
-	if err != nil {
-		return err
-	}
-	if err := h.k.ctxMgr.Replace(h.p.CtxID, ms); err != nil {
-		return err
-	}
-	h.Emit(event.Event{Kind: event.Compacted, Text: report.String()})
-	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerCompaction, PID: h.p.PID, Text: report.String(), Detail: detail}})
-}
-
 // Ask writes the request to the model's descriptor and reads the answer. A pause cuts it off: an answer
 // that is there by then counts, and one that is not is asked for again.
 func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
@@ -154,10 +142,15 @@ func (h host) CutOff(ctx context.Context, a *step.Answer) error {
 func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
 	keepFirst(h)
 	tell(h.p, note{kind: asked})
+	return exchange(ctx, h, request, h.k.fds.hear)
+}
+
+// exchange writes a request to the model's descriptor and reads the answer. hear takes what comes meanwhile, and returns what ends that.
+func exchange(ctx context.Context, h host, request []byte, hear func(*Process, vfs.VFSFile) func()) (*loop.Response, error) {
 	waitForModel(h.k.doing, h.p)
 	defer waitForNothing(h.k.doing, h.p)
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
-		defer h.k.fds.hear(h.p, f)()
+		defer hear(h.p, f)()
 	}
 	if err := h.k.fds.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
 		return nil, err

@@ -112,6 +112,8 @@ type Process struct {
 	kids kids // of an agent
 	asks questions
 
+	compact compactWish
+
 	gate   gate.Gate
 	ctx    context.Context
 	cancel context.CancelCauseFunc

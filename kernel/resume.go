@@ -50,6 +50,9 @@ func (f *From) take(p *Process) {
 	tellLocked(p, base, skills)
 	p.mu.Unlock()
 	p.asks.had(&s.Life)
+	if recovery.Begun(s) { // else it is the wish of who wanted it of its origin
+		p.compact.set(s.Compact)
+	}
 	p.inputs = was.Inputs
 	p.post.load(&p.box, &s.Mailbox)
 	p.kids.load(s.Children)

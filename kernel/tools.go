@@ -118,7 +118,7 @@ func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, erro
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed,
+		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, Plan: func() string { return planOf(p) }, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed,
 	}, host{asking{postman{k, p}}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)

@@ -104,6 +104,7 @@ type ModelCard struct {
 	Free                                bool // it uses no tokens
 	SaysCost                            bool // its answers say what they cost
 	Acts                                bool // it may change files by itself while it answers
+	Aside                               bool // it takes questions that are no part of the conversation, such as for a summary of it
 	// Metered says that its answers count nothing: what the programs ask that it is counts by itself (kernel.KernelImpl.Meter).
 	Metered bool
 	// Unbudgeted is why no budget can be kept with it; empty = one can.

@@ -41,7 +41,7 @@ func NewAnthropic(cfg HTTPConfig) (*AnthropicDriver, error) {
 // Info describes the driver.
 func (d *AnthropicDriver) Info() DriverInfo {
 	c := d.http.cfg
-	return DriverInfo{Name: c.Name, Driver: "anthropic", Model: c.Model, NativeTools: true, ContextWindow: c.ContextWindow,
+	return DriverInfo{Name: c.Name, Driver: "anthropic", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
 		MaxAnswer: c.MaxTokens, ExtraAnswer: max(c.Thinking, 0)}
 }
 

@@ -67,7 +67,7 @@ func NewClaudeCliDriver(cfg ClaudeConfig) *ClaudeCliDriver {
 
 // Info describes the driver.
 func (d *ClaudeCliDriver) Info() DriverInfo {
-	return DriverInfo{Name: d.cfg.Name, Driver: "claude-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow, SaysCost: true}
+	return DriverInfo{Name: d.cfg.Name, Driver: "claude-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow, SaysCost: true, Aside: true}
 }
 
 // Call performs one completion.
@@ -100,7 +100,7 @@ func (d *ClaudeCliDriver) perform(ctx context.Context, req LLMRequest, emit func
 	if err != nil {
 		return nil, err
 	}
-	keep := req.Session != "" && d.cfg.Keep > 0
+	keep := req.Session != "" && !req.Aside && d.cfg.Keep > 0
 	if keep {
 		if c := d.take(req.Session); c != nil {
 			if next, ok := c.goesOn(&req, l.key); ok {

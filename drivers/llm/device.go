@@ -53,7 +53,7 @@ func (f *file) Info() DriverInfo { return f.info }
 func (f *file) ModelCard() vfs.ModelCard {
 	i := &f.info
 	return vfs.ModelCard{Provider: i.Name, Driver: i.Driver, Model: i.Model, ContextWindow: i.ContextWindow, MaxAnswer: i.MaxAnswer,
-		ExtraAnswer: i.ExtraAnswer, LeastAnswer: i.LeastAnswer, Free: i.Free, SaysCost: i.SaysCost, Acts: i.Acts, Others: i.Others}
+		ExtraAnswer: i.ExtraAnswer, LeastAnswer: i.LeastAnswer, Free: i.Free, SaysCost: i.SaysCost, Acts: i.Acts, Aside: i.Aside, Others: i.Others}
 }
 
 // NotifyStream sets who gets the pieces of the answer; nil for nobody.

@@ -45,6 +45,8 @@ type LLMRequest struct {
 	// conversation key it by this. WorkDir is where a CLI is started.
 	Session string `json:"session,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
+	// Aside says that the question is no part of the conversation, which goes on without it: no child that is kept for the session gets it.
+	Aside bool `json:"aside,omitempty"`
 
 	// Messages is the conversation. When it is empty, Intent is sent as the one user message.
 	Messages []rnixctx.Message `json:"messages,omitempty"`
@@ -147,6 +149,7 @@ type DriverInfo struct {
 	Free        bool `json:"free,omitempty"`      // it uses no tokens
 	SaysCost    bool `json:"says_cost,omitempty"` // its answers say what they cost
 	Acts        bool `json:"acts,omitempty"`      // it may change files by itself while it answers
+	Aside       bool `json:"aside,omitempty"`     // it takes questions that are no part of the conversation
 	// CountsOn says that what a call took that was cut off is in the usage of a later answer.
 	CountsOn bool `json:"counts_on,omitempty"`
 	// Others are the models that may answer in its place.

@@ -43,7 +43,7 @@ func (f *Fallback) bounds(info DriverInfo) DriverInfo {
 	if other.Free != info.Free && info.MaxAnswer == 0 { // the one that is not free bounds both
 		info.MaxAnswer = max(f.first.Info().MaxAnswer, other.MaxAnswer)
 	}
-	info.Free, info.SaysCost = info.Free && other.Free, info.SaysCost && other.SaysCost
+	info.Free, info.SaysCost, info.Aside = info.Free && other.Free, info.SaysCost && other.SaysCost, info.Aside && other.Aside
 	info.Acts = info.Acts || other.Acts
 	info.Others = append(slices.Clip(info.Others), vfs.ModelName{Provider: other.Name, Driver: other.Driver, Model: cmp.Or(f.model, other.Model)})
 	info.Others = append(info.Others, other.Others...)

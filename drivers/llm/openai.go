@@ -60,7 +60,7 @@ func NewOpenAI(cfg HTTPConfig) (*OpenAIDriver, error) {
 // Info describes the driver.
 func (d *OpenAIDriver) Info() DriverInfo {
 	c := d.http.cfg
-	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, ContextWindow: c.ContextWindow,
+	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
 		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens)}
 }
 

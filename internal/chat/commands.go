@@ -27,6 +27,7 @@ func commands() []command {
 		{"agent", "AGENT", "begin a new conversation with this agent (see: rnix agents)", setAgent},
 		{"new", "", "begin a new conversation; this one stays as it is", func(m *Model, _ string) tea.Cmd { return beginAnew(m, "a new conversation") }},
 		{"budget", "[100k|$2]", "show the budget, or give so many tokens or dollars more; what waits for that continues", budget},
+		{"compact", "[WORDS]", "have the model sum up the conversation before its next answer; WORDS say what to keep above all", compact},
 		{"diff", "", "show which files the agent has changed, and how", diff},
 		{"undo", "", "go back to before your last message, with the files; asks before, and loses nothing", undo},
 		{"fork", "", "your next message goes to a copy of this conversation, which works in its own directory", fork},
@@ -235,6 +236,19 @@ func budget(m *Model, arg string) tea.Cmd {
 			m.note, m.bad = tui.Line(m.t, w), true
 		}
 		return m.settle()
+	})
+}
+
+func compact(m *Model, words string) tea.Cmd {
+	if noneYet(m) {
+		return nil
+	}
+	return call(m, ipc.Compact, ipc.CompactRequest{Target: m.id.String(), Focus: words}, func(m *Model, r ipc.CompactResponse, err error) tea.Cmd {
+		if err != nil {
+			return m.fail(err)
+		}
+		m.say("the conversation is summed up before the next answer")
+		return nil
 	})
 }
 

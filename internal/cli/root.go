@@ -66,7 +66,7 @@ type entry struct {
 
 func entries() []entry {
 	return []entry{
-		{"run", "run", runCmd}, {"chat", "run", chatCmd}, {"attach", "run", attachCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd},
+		{"run", "run", runCmd}, {"chat", "run", chatCmd}, {"attach", "run", attachCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd}, {"compact", "run", compactCmd},
 		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"allow", "run", allowCmd}, {"deny", "run", denyCmd}, {"answer", "run", answerCmd}, {"asks", "see", asksCmd}, {"recv", "run", recvCmd}, {"mailbox", "see", mailboxCmd},

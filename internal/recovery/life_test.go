@@ -39,8 +39,8 @@ func (w *anyMarkers) settled() json.RawMessage {
 
 func (w *anyMarkers) marker() step.Marker {
 	m := step.Marker{Name: []string{step.MarkerSpawn, step.MarkerResumed, step.MarkerExit, step.MarkerPause, step.MarkerPause, step.MarkerResume, step.MarkerDaemonStop,
-		step.MarkerInterrupted, step.MarkerSuspended, step.MarkerName, step.MarkerLimit, step.MarkerCutOff, step.MarkerMetered, step.MarkerNote, step.MarkerAlive, step.MarkerFork,
-		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, step.MarkerDenied, "of a newer program"}[w.r.IntN(25)], PID: types.PID(w.r.IntN(4))}
+		step.MarkerInterrupted, step.MarkerSuspended, step.MarkerName, step.MarkerLimit, step.MarkerCutOff, step.MarkerMetered, step.MarkerCompact, step.MarkerCompaction, step.MarkerNote, step.MarkerAlive, step.MarkerFork,
+		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, step.MarkerDenied, "of a newer program"}[w.r.IntN(27)], PID: types.PID(w.r.IntN(4))}
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if m.Text = []string{"do", step.ByPerson}[w.r.IntN(2)]; w.r.IntN(8) > 0 {
@@ -73,6 +73,12 @@ func (w *anyMarkers) marker() step.Marker {
 		m.Detail = w.detail(step.LimitDetail{Tokens: w.r.IntN(9), USD: float64(w.r.IntN(9)) / 10})
 	case step.MarkerCutOff:
 		m.Detail = w.detail(step.Answer{TokensUsed: 3, Output: 3, Estimated: true})
+	case step.MarkerCompact:
+		m.Text = []string{"", "the names"}[w.r.IntN(2)]
+	case step.MarkerCompaction:
+		if w.r.IntN(2) == 0 {
+			m.Detail, _ = step.CompactionDetail([]rnixctx.Message{{Role: rnixctx.RoleUser, Content: "do"}}, &step.Answer{TokensUsed: 4, Output: 4, Provider: "q", Model: "m"})
+		}
 	case step.MarkerMetered:
 		m.Detail = w.detail(step.Answer{TokensUsed: 5, Output: 5, Provider: "q", Model: "m", CostUSD: 0.5, CostFrom: "here"})
 	}

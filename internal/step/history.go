@@ -21,7 +21,8 @@ const (
 	MarkerExit        = "exit"
 	MarkerPause       = "pause"
 	MarkerResume      = "resume"
-	MarkerCompaction  = "compaction" // Detail: {"messages": [...]}, which take the place of all before
+	MarkerCompaction  = "compaction" // Detail: {"messages": [...]}, which take the place of all before, and what the model took that summed them up
+	MarkerCompact     = "compact"    // a person wants a compaction before the next question; Text: what is to be kept above all
 	MarkerDaemonStop  = "daemon_stop"
 	MarkerInterrupted = "interrupted" // the daemon ended without warning
 	MarkerResumed     = "resumed"     // a new run; Detail: the settled options, as of spawn; Text: ByPerson, or empty
@@ -79,7 +80,8 @@ type LimitDetail struct {
 
 // compaction is the Detail of a compaction marker. Part of the on-disk format.
 type compaction struct {
-	Messages []rnixctx.Message `json:"messages"`
+	Messages []rnixctx.Message `json:"messages"`         // null = the conversation stays as it is
+	Answer   *Answer           `json:"answer,omitempty"` // what a model took to sum it up; null = none was asked
 }
 
 // History is what steps.jsonl says, as far as it could be read.
@@ -228,9 +230,21 @@ func Compacted(m *Marker) ([]rnixctx.Message, bool) {
 	return slices.Clip(c.Messages), c.Messages != nil
 }
 
-// CompactionDetail returns the Detail of a compaction marker. Messages that JSON cannot hold are INVALID.
-func CompactionDetail(messages []rnixctx.Message) (json.RawMessage, error) {
-	b, err := marshal(compaction{messages})
+// SummedUp returns what a model has taken to sum up a conversation; false if m is about something else, or no model was asked.
+func SummedUp(m *Marker) (*Answer, bool) {
+	var c struct {
+		Answer *Answer `json:"answer"`
+	}
+	if m.Name != MarkerCompaction || json.Unmarshal(m.Detail, &c) != nil || c.Answer == nil {
+		return nil, false
+	}
+	return c.Answer, true
+}
+
+// CompactionDetail returns the Detail of a compaction marker. took is what a model took that has summed the conversation up; nil = none was asked. What JSON
+// cannot hold is INVALID.
+func CompactionDetail(messages []rnixctx.Message, took *Answer) (json.RawMessage, error) {
+	b, err := marshal(compaction{messages, took})
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Encode", "", "compaction: %w", err)
 	}

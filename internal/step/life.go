@@ -27,7 +27,7 @@ const (
 
 // lifeVersion is the version of the fold. It is raised when the same records amount to something else, or to more: what an earlier program has
 // folded is not gone on with then.
-const lifeVersion = 3
+const lifeVersion = 4
 
 // Life is what the first Seq records of a history say of its process, apart from its conversation, its calls and its messages. It is the only
 // place where markers are folded into that: lists show it (Put), and recovery goes on from it (recovery.State). The zero value is that of no
@@ -48,6 +48,7 @@ type Life struct {
 	Wake     time.Time         `json:"wake,omitzero"`
 	Hint     string            `json:"hint,omitempty"`
 	Purse    *PurseWait        `json:"purse,omitempty"`   // of a suspended one: the budget that it waits for
+	Compact  *string           `json:"compact,omitempty"` // a person wants a compaction, in which this is kept above all; nil = none is wanted
 	Crashes  int               `json:"crashes,omitempty"` // how often the daemon broke off since a step has ended
 
 	// Settled is the Detail of the latest spawn or resumed marker: what that run was started with.
@@ -211,6 +212,14 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 		if a, ok := Metered(m); ok {
 			l.spent(a, AddSpending)
 		}
+	case MarkerCompact:
+		focus := m.Text
+		l.Compact = &focus
+	case MarkerCompaction:
+		l.Compact = nil
+		if a, ok := SummedUp(m); ok {
+			l.spent(a, AddSpending)
+		}
 	case MarkerAsk, MarkerAnswer, MarkerDenied, MarkerGrant, MarkerRevoke:
 		l.asks(m, seq)
 	case MarkerDaemonStop:
@@ -227,7 +236,7 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 func (l *Life) begin(m *Marker, seq uint64, now time.Time) {
 	l.Settled, l.Runs = m.Detail, l.Runs+1
 	if l.Own(seq) {
-		l.Active, l.Runs, l.Spending = 0, 1, nil
+		l.Active, l.Runs, l.Spending, l.Compact = 0, 1, nil, nil
 	}
 	l.Intent = ""
 	if m.Name == MarkerSpawn && m.Settled().Intent == "" {

@@ -199,6 +199,10 @@ func (b *builder) marker(m *step.Marker, at time.Time) {
 		if a, ok := step.CutOff(m); ok {
 			stepper{b}.cutOff(a, at)
 		}
+	case step.MarkerCompaction:
+		if a, ok := step.SummedUp(m); ok {
+			stepper{b}.summary(a, at)
+		}
 	case step.MarkerExit:
 		b.proc.Exit, b.proc.Output = m.Exit, b.content(m.Text)
 		b.end("")

@@ -101,6 +101,15 @@ func (b stepper) fill(a *step.Answer) {
 	b.model.Input = b.promptOf(a.Prompt)
 }
 
+// summary shows what the model was asked for a summary of the conversation, within the step before whose question that was.
+func (b stepper) summary(a *step.Answer, at time.Time) {
+	b.asked(a)
+	b.model = b.span(b.step, Model, fmt.Sprint(a.Step), "", later(at.Add(-a.ModelTime), b.step.Start))
+	b.fill(a)
+	b.model.close(at, OK)
+	b.model = nil
+}
+
 // cutOff ends a request that was sent and has no answer.
 func (b stepper) cutOff(a *step.Answer, at time.Time) {
 	b.asked(a)

@@ -23,7 +23,7 @@ var methods = map[string]rewrite{
 	ipc.ComposeStatus.Name: nil, ipc.ComposeList.Name: nil, ipc.ComposePlan.Name: nil,
 	"watch_procs": nil, "list_messages": nil, "trace": nil, "context_profile": nil,
 
-	ipc.Signal.Name: nil, ipc.SignalTree.Name: nil, ipc.Steer.Name: nil, ipc.Rename.Name: nil, ipc.ComposeDown.Name: nil,
+	ipc.Signal.Name: nil, ipc.SignalTree.Name: nil, ipc.Steer.Name: nil, ipc.Rename.Name: nil, ipc.Compact.Name: nil, ipc.ComposeDown.Name: nil,
 	ipc.ListAsks.Name: nil, ipc.AnswerAsk.Name: nil, ipc.RevokeGrant.Name: nil,
 
 	// The environment and the trust of these come from who started the dashboard, never from the page.

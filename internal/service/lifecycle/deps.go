@@ -26,6 +26,7 @@ type Kernel interface {
 	SignalTree(pid types.PID, sig types.Signal) (int, error)
 	Suspend(ctx context.Context, pid types.PID) error
 	Rename(pid types.PID, name string) (was string, err error)
+	Compact(pid types.PID, focus string) error
 	MaySignal(pid types.PID) error
 	MaySpawn(pid types.PID) error
 	Heartbeats() (beats []kernel.Beat, naps int)

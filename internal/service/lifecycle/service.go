@@ -44,5 +44,6 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.Resume, d.resumes.resume)
 	service.Handle(on, ipc.ListResumable, d.list)
 	service.Handle(on, ipc.Rename, d.rename)
+	service.Handle(on, ipc.Compact, d.compact)
 	service.Handle(on, ipc.Heartbeat, d.beats)
 }

@@ -10,9 +10,6 @@ import (
 	"rnix/types"
 )
 
-// keepAt is the part of the window to which the context is compacted when the prompt passes rnixctx.FullAt of it.
-const keepAt = 0.50
-
 // maxShrink is how often a prompt that the provider calls too long is made shorter, by half each time.
 const maxShrink = 8
 
@@ -23,16 +20,14 @@ func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error)
 	if err != nil {
 		return nil, err
 	}
-	if w := float64(l.cfg.Window); w > 0 && float64(l.size(p))*l.scale > rnixctx.FullAt*w {
-		if p, err = l.compact(p, int(keepAt*w/l.scale)-l.toolTokens()); err != nil {
-			return nil, err
-		}
+	if p, err = makeRoom(ctx, l, p); err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	resp, err := l.once(ctx, p)
 	for n, before := 0, p.Tokens+1; tooLong(err) && n < maxShrink && p.Tokens < before; n++ {
 		before = p.Tokens
-		if p, err = l.compact(p, p.Tokens/2); err != nil {
+		if p, err = shorten(ctx, l, p, &shortening{target: p.Tokens / 2, tight: true, plain: n > 0}); err != nil {
 			return nil, err
 		}
 		resp, err = l.once(ctx, p)
@@ -56,17 +51,6 @@ func (l *Loop) size(p *rnixctx.PromptResult) int { return p.Tokens + l.toolToken
 
 // toolTokens estimates the tokens of the tools, which are ASCII but for a few words.
 func (l *Loop) toolTokens() int { return len(l.cfg.Specs) / 4 }
-
-// compact brings the prompt to about target tokens, system prompt included and tools not, or as near as
-// its last turns allow.
-func (l *Loop) compact(p *rnixctx.PromptResult, target int) (*rnixctx.PromptResult, error) {
-	system := rnixctx.EstimateTokens(p.SystemPrompt)
-	ms, report := rnixctx.Compact(p.Messages, max(target-system, 500))
-	if err := l.host.Compact(ms, report); err != nil {
-		return nil, err
-	}
-	return l.host.Prompt()
-}
 
 // maxCount is more tokens than any answer has; a count beyond it is nonsense, and could overflow a sum.
 const maxCount = 1 << 40

@@ -89,11 +89,7 @@ func (c counted) promptSize(generation uint64, conversation, whole int, perByte 
 // once reserves what an answer may take and asks. What was reserved is settled by count, or here if there is no
 // answer.
 func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, error) {
-	if l.cfg.System != nil && l.req.tell(l.cfg.System()) {
-		l.counted = counted{} // of another prompt
-	}
-	perByte, known := l.cfg.Budget.PerByte()
-	bound := l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
+	bound := bound(l, p)
 	n, err := l.cfg.Budget.Reserve(ctx, bound)
 	if err != nil {
 		return nil, err
@@ -104,6 +100,15 @@ func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, er
 		return nil, noAnswer(ctx, l, p, bound, n, began, err)
 	}
 	return resp, nil
+}
+
+// bound estimates the tokens of a prompt with the system prompt as it stands, rather too many.
+func bound(l *Loop, p *rnixctx.PromptResult) int {
+	if l.cfg.System != nil && l.req.tell(l.cfg.System()) {
+		l.counted = counted{} // of another prompt
+	}
+	perByte, known := l.cfg.Budget.PerByte()
+	return l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
 }
 
 // noAnswer settles what was reserved for an answer that has not come, and returns why it has not. If the vendor may bill

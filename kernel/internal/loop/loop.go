@@ -26,8 +26,6 @@ type Host interface {
 	Append(ms ...rnixctx.Message) error
 	// Said is Append for a model's answer.
 	Said(m rnixctx.Message, a *step.Answer) error
-	// Compact replaces the conversation by a shorter one and records that.
-	Compact(ms []rnixctx.Message, report rnixctx.Compaction) error
 	// Ask has the model answer a request. The bytes are valid until it returns. ErrHeld says that a
 	// pause has cut it off.
 	// A *vfs.CutOff in the chain of an error says that it may be billed.
@@ -93,6 +91,12 @@ type Config struct {
 	FailStop  int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
 	Budget    Budget
 	Window    int // context window in tokens; 0 = unknown
+	// Compactor makes the conversation shorter.
+	Compactor Compactor
+	// Aside says that the model can be asked for a summary of the conversation.
+	Aside bool
+	// Plan returns the plan of the process as it stands; nil = there is none.
+	Plan func() string
 	// Several says that more than one model may answer, whose counts of a prompt differ.
 	Several bool
 	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.

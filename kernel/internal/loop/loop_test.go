@@ -38,6 +38,10 @@ type fake struct {
 	model    func(ctx context.Context, n int, request []byte) (*Response, error)
 	tool     func(ctx context.Context, a *Action) (string, error)
 	wait     func(ctx context.Context) error
+	aside    func(ctx context.Context, ms []rnixctx.Message) (*Response, error)
+	wanted   *string
+	reports  []rnixctx.Compaction
+	took     []*step.Answer
 	asked    int
 	intents  []string
 	results  []string
@@ -77,8 +81,32 @@ func (f *fake) Undo(_ context.Context, c *recovery.Call) error {
 	return f.undo(c)
 }
 func (f *fake) Suspends(cause error) bool { return errors.Is(cause, errStop) }
-func (f *fake) Compact(ms []rnixctx.Message, _ rnixctx.Compaction) error {
+func (f *fake) Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) error {
+	f.wanted, f.reports, f.took = nil, append(f.reports, report), append(f.took, took)
+	if ms == nil {
+		return nil
+	}
 	return f.mgr.Replace(f.cid, ms)
+}
+func (f *fake) Wanted() (string, bool) {
+	if f.wanted == nil {
+		return "", false
+	}
+	return *f.wanted, true
+}
+func (f *fake) Aside(ctx context.Context, request []byte) (*Response, error) {
+	f.t.Helper()
+	var doc struct {
+		Aside    bool
+		Messages []rnixctx.Message
+	}
+	if err := json.Unmarshal(request, &doc); err != nil || !doc.Aside {
+		f.t.Fatalf("the question for a summary: %v %s", err, request)
+	}
+	if err := rnixctx.Legal(doc.Messages); err != nil {
+		f.t.Fatalf("the question for a summary is illegal: %v", err)
+	}
+	return f.aside(ctx, doc.Messages)
 }
 func (f *fake) Ask(ctx context.Context, request []byte) (*Response, error) {
 	f.t.Helper()
@@ -156,7 +184,7 @@ var testMeta = map[string]Kind{"complete": Complete, "plan": Plan, "spawn": Spaw
 
 func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
 	t.Helper()
-	cfg.Tools, cfg.Meta, cfg.Budget = testTools, testMeta, fakeBudget{f}
+	cfg.Tools, cfg.Meta, cfg.Budget, cfg.Compactor = testTools, testMeta, fakeBudget{f}, f
 	l, err := New(cfg, f)
 	if err != nil {
 		t.Fatal(err)
@@ -565,7 +593,7 @@ func TestAnyModelLeavesALegalConversation(t *testing.T) { // A-42, A-43
 			}
 			return r, nil
 		}
-		l, err := New(Config{Budget: fakeBudget{f}, Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
+		l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
 		if err != nil {
 			rt.Fatal(err)
 		}

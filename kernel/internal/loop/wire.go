@@ -18,6 +18,7 @@ type Head struct {
 	Effort       string `json:"reasoning_effort,omitempty"`
 	Session      string `json:"session,omitempty"`
 	WorkDir      string `json:"work_dir,omitempty"`
+	Aside        bool   `json:"aside,omitempty"`
 }
 
 // ToolSpec is a tool as it is offered to the model, an element of the request's "tools".

@@ -1,0 +1,171 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/step"
+)
+
+const (
+	// keepAt is the part of the window to which the context is compacted when the prompt passes rnixctx.FullAt of it.
+	keepAt = 0.50
+	// turnsAt is the part of that which the last turns may have that a summary leaves as they are.
+	turnsAt = 0.25
+	// leastRoom is the least that a conversation is compacted to, in tokens.
+	leastRoom = 500
+)
+
+// Compactor is what a loop needs of its process to make the conversation shorter. All methods are called from the loop's goroutine.
+type Compactor interface {
+	// Wanted reports whether a person has asked for a compaction, and what is to be kept above all, in words.
+	Wanted() (focus string, wanted bool)
+	// Aside is Host.Ask for a question that is no part of the conversation.
+	Aside(ctx context.Context, request []byte) (*Response, error)
+	// Compact replaces the conversation by a shorter one and records that, with what a model has taken to sum it up; nil = none was asked. In one
+	// record, so that a crash leaves all of it or nothing. No messages leave it as it is. Wanted is false from then on.
+	Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) error
+}
+
+// shortening is how a conversation is to be compacted.
+type shortening struct {
+	target int    // tokens that the prompt may have, without the tools
+	keep   int    // tokens that the last turns may have that stay as they are
+	focus  string // what is to be kept above all, in words
+	wanted bool   // by a person, whatever room there is
+	tight  bool   // the prompt as it is was too long for the model
+	plain  bool   // without a model
+}
+
+// makeRoom compacts the conversation before a question if it is near the window of the model, or if a person has asked for it.
+func makeRoom(ctx context.Context, l *Loop, p *rnixctx.PromptResult) (*rnixctx.PromptResult, error) {
+	focus, wanted := l.cfg.Compactor.Wanted()
+	w := float64(l.cfg.Window)
+	switch full := w > 0 && float64(l.size(p))*l.scale > rnixctx.FullAt*w; {
+	case full:
+		target := int(keepAt*w/l.scale) - l.toolTokens()
+		return shorten(ctx, l, p, &shortening{target: target, keep: int(turnsAt * float64(target)), focus: focus})
+	case wanted:
+		return shorten(ctx, l, p, &shortening{target: p.Tokens, focus: focus, wanted: true})
+	}
+	return p, nil
+}
+
+// shorten makes the conversation shorter: a model sums it up, or else what is oldest is left out. It is a record of its own, written when all is done.
+// The error is that of the record, of the end of ctx, or ErrHeld.
+func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortening) (*rnixctx.PromptResult, error) {
+	room := max(s.target-rnixctx.EstimateTokens(p.SystemPrompt), leastRoom)
+	plan := rnixctx.PlanSummary(p.Messages, s.keep)
+	var took *step.Answer
+	var failed string
+	switch {
+	case plan == nil && s.wanted:
+		return recompact(l, nil, rnixctx.Compaction{Failed: "there is only one turn"}, nil)
+	case s.plain || !l.cfg.Aside || plan == nil:
+	default:
+		summary, answer, err := summarise(ctx, l, p, s, room)
+		if err != nil && answer == nil && (errors.Is(err, ErrHeld) || ctx.Err() != nil) {
+			return nil, err
+		}
+		if took = answer; err == nil {
+			ms, report := plan.Apply(summary, planOf(l), room)
+			return recompact(l, ms, report, took)
+		}
+		failed = rnixctx.Elide(reason(err), 200)
+	}
+	if s.wanted {
+		room = max(room/2, leastRoom)
+	}
+	ms, report := rnixctx.Compact(p.Messages, room)
+	if report.Failed = failed; s.wanted && report.Dropped+report.Shortened == 0 {
+		report.Failed, ms = cmp.Or(failed, "there is nothing to leave out"), nil
+	}
+	return recompact(l, ms, report, took)
+}
+
+func recompact(l *Loop, ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) (*rnixctx.PromptResult, error) {
+	if err := l.cfg.Compactor.Compact(ms, report, took); err != nil {
+		return nil, err
+	}
+	return l.host.Prompt()
+}
+
+func planOf(l *Loop) string {
+	if l.cfg.Plan == nil {
+		return ""
+	}
+	return l.cfg.Plan()
+}
+
+// summarise asks the model for a summary, within the budget. answer is what it took; nil = there is no answer. It is counted already, and to be recorded with what
+// becomes of it.
+func summarise(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortening, room int) (summary string, answer *step.Answer, err error) {
+	ms, generation := p.Messages, p.Generation
+	if s.tight {
+		ms, _ = rnixctx.Compact(ms, room)
+		generation = math.MaxUint64 // of which nothing was counted
+	}
+	q, err := rnixctx.NewPrompt(p.SystemPrompt, append(ms[:len(ms):len(ms)], rnixctx.SummaryQuestion(s.focus)))
+	if err != nil {
+		return "", nil, err
+	}
+	q.Generation = generation
+	most := bound(l, q)
+	head := l.req.said
+	head.Aside = true
+	req, err := newRequest(head, l.req.specs)
+	if err != nil {
+		return "", nil, err
+	}
+	n, err := l.cfg.Budget.Reserve(ctx, most)
+	if err != nil {
+		if _, ok := errors.AsType[*Broke](err); ok {
+			err = errors.New("too little of the budget is left for it")
+		}
+		return "", nil, err
+	}
+	began := time.Now()
+	resp, err := l.cfg.Compactor.Aside(ctx, req.bytes(q, n))
+	if err != nil {
+		return "", nil, noAnswer(ctx, l, q, most, n, began, err)
+	}
+	answer = settle(l, q, resp, began)
+	if summary = summaryIn(resp); summary == "" {
+		return "", answer, errors.New("the model has written none")
+	}
+	return summary, answer, nil
+}
+
+// settle counts what a summary has taken.
+func settle(l *Loop, q *rnixctx.PromptResult, resp *Response, began time.Time) *step.Answer {
+	if !resp.Usage.sane() {
+		resp.Usage = Usage{Input: l.size(q), Output: rnixctx.EstimateTokens(resp.Content), Estimated: true}
+	}
+	u := resp.Usage
+	cost := l.cfg.Budget.Settle(resp)
+	a := &step.Answer{Step: l.progress.Step, Prompt: len(q.Messages), Started: began, ModelTime: time.Since(began), Provider: resp.Provider, Model: resp.Model,
+		TokensUsed: u.Input + u.Output + u.CacheRead + u.CacheWrite, Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Estimated: u.Estimated, CostUSD: cost.USD, CostFrom: cost.From, StopReason: resp.StopReason}
+	spent(l, a, step.AddSpending)
+	return a
+}
+
+// summaryIn returns the summary in an answer. A model that only knows actions gives it as the result of one.
+func summaryIn(resp *Response) string {
+	if text := strings.TrimSpace(resp.Content); text != "" || len(resp.ToolCalls) != 1 {
+		return text
+	}
+	var in struct {
+		Result string `json:"result"`
+	}
+	if resp.ToolCalls[0].Name != Meta[Complete].Name || json.Unmarshal(resp.ToolCalls[0].Input, &in) != nil {
+		return ""
+	}
+	return strings.TrimSpace(in.Result)
+}
