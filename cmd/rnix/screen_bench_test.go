@@ -63,7 +63,7 @@ func (a *typist) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for i := range typistWords {
-			time.Sleep(typistPause)
+			<-time.After(typistPause)
 			word := fmt.Sprintf("w%02dx%03d", asked, i)
 			text.WriteString(word + " ")
 			piece(word + " ")
@@ -175,7 +175,7 @@ func watched(b *testing.B, api *typist, home, command string, env []string) (lat
 	tmux("new-session", "-d", "-x", "100", "-y", "40", command)
 	b.Cleanup(func() { tmux("kill-server") })
 	screen, since := "", time.Now()
-	for end := time.Now().Add(time.Minute); screen == "" || time.Since(since) < 2*time.Second; time.Sleep(100 * time.Millisecond) { // until it is drawn and stays so
+	for end := time.Now().Add(time.Minute); screen == "" || time.Since(since) < 2*time.Second; <-time.After(100 * time.Millisecond) { // until it is drawn and stays so
 		if now := strings.TrimSpace(tmux("capture-pane", "-p")); now != screen {
 			screen, since = now, time.Now()
 		}
@@ -212,7 +212,7 @@ func watched(b *testing.B, api *typist, home, command string, env []string) (lat
 	}()
 	tmux("pipe-pane", "-O", "cat >"+fifo)
 	tmux("send-keys", "-l", "count for me")
-	time.Sleep(2 * time.Second)                       // a program may take what comes at once for a paste
+	<-time.After(2 * time.Second)                       // a program may take what comes at once for a paste
 	for waits, on := true, 0; waits && on < 5; on++ { // nor one that is not ready yet
 		tmux("send-keys", "Enter")
 		select {
