@@ -80,7 +80,8 @@ type ComposeNode struct {
 	Item       string     `json:"item,omitempty"` // of node[3]: what it is for, in one line
 	State      string     `json:"state"`          // waiting, running, paused, suspended, stopped, retrying, expanded, succeeded, failed, skipped
 	Why        string     `json:"why,omitempty"`
-	Kind       string     `json:"kind,omitempty"`    // of a failure: failed, timeout, output, no_progress, refused, cancelled
+	Kind       string     `json:"kind,omitempty"`    // of a failure: failed, timeout, output, no_progress, refused, conflict, cancelled
+	Files      []string   `json:"files,omitempty"`   // of a conflict: those that both sides have changed, or in which marks are left
 	Needs      []string   `json:"needs,omitempty"`   // of one that waits: nodes that have not ended
 	Attempt    int        `json:"attempt,omitempty"` // from 1
 	Until      time.Time  `json:"until,omitzero"`    // when it goes on by itself

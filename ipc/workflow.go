@@ -99,4 +99,6 @@ type WorkflowWorktree struct {
 	Own    bool   `json:"own"`
 	Branch string `json:"branch,omitempty"` // of the first attempt; later ones add a number. "" = named after the node
 	Base   string `json:"base,omitempty"`   // the commit or branch at which it begins; "" = what is checked out
+	// Conflicts says what becomes of the node if the work of those that it waits for does not merge: "stop" (also "") or "resolve".
+	Conflicts string `json:"conflicts,omitempty"`
 }

@@ -87,9 +87,11 @@ type MergeRequest struct {
 	// AllowAutorun merges also if git would run a program because of what has changed in the repository, or if the merge brings files that
 	// editors, shells or agents act on when they start. Without it that is CONFLICT.
 	AllowAutorun bool `json:"allow_autorun,omitempty"`
+	// Preview says what would be merged, and merges nothing. It may be asked while the process works.
+	Preview bool `json:"preview,omitempty"`
 }
 
-// MergeResponse says what a merge has done.
+// MergeResponse says what a merge has done, or of a preview what it would do.
 type MergeResponse struct {
 	PID       types.PID    `json:"pid,omitempty"`
 	UUID      types.UUID   `json:"uuid"`
@@ -106,4 +108,14 @@ type MergeResponse struct {
 	Autorun []AutorunFile `json:"autorun,omitempty"`
 	Raw     []string      `json:"raw,omitempty"`    // of Files, those that are there as they are in the commit: a filter of the repository itself is not run
 	Unseen  []string      `json:"unseen,omitempty"` // what is in the work tree and was not merged, for people: in submodules, in other repositories, beside it
+	// Preview is there if nothing was merged, since a preview was asked for. Autorun then lists what a merge needs AllowAutorun for, and more.
+	Preview *MergePreview `json:"preview,omitempty"`
+}
+
+// MergePreview says what a merge would meet.
+type MergePreview struct {
+	Uncommitted bool     `json:"uncommitted"`          // what is not committed in the work tree would be committed first
+	Working     bool     `json:"working"`              // the process works there, and a merge is refused until it does not
+	Clashes     []string `json:"conflicts,omitempty"`  // files of which both sides have changed the same places: nothing would be merged
+	InTheWay    string   `json:"in_the_way,omitempty"` // changes of the user's for which it would be refused
 }

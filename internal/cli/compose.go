@@ -36,7 +36,7 @@ everything that it can say.`,
 		Example: examples(`rnix compose init`, `rnix compose up`, `rnix compose up -f review.yaml --var target=main --budget 500k`,
 			`rnix compose ps review`, `rnix compose down review --pause`, `rnix compose resume review --node merge`),
 	}
-	return family(c, composeUpCmd(a), composeDownCmd(a), composePsCmd(a), composeLogsCmd(a), composeResumeCmd(a), composeGraphCmd(a),
+	return family(c, composeUpCmd(a), composeDownCmd(a), composePsCmd(a), composeLogsCmd(a), composeResumeCmd(a), composeMergeCmd(a), composeGraphCmd(a),
 		composeCheckCmd(a), composeInitCmd(a))
 }
 

@@ -151,7 +151,10 @@ func drawGraph(a *app, ctx context.Context, name, format string) error {
 func drawable(w *ipc.Workflow) *compose.File {
 	f := &compose.File{Agents: map[string]*compose.Node{}}
 	for name, n := range w.Agents {
-		node := &compose.Node{Worktree: (*compose.Worktree)(n.Worktree), ForEach: (*compose.ForEach)(n.ForEach), Line: n.Line}
+		node := &compose.Node{ForEach: (*compose.ForEach)(n.ForEach), Line: n.Line}
+		if t := n.Worktree; t != nil {
+			node.Worktree = &compose.Worktree{Own: t.Own, Branch: t.Branch, Base: t.Base, Conflicts: compose.Conflicts(t.Conflicts)}
+		}
 		if n.DependsOn != nil {
 			node.DependsOn = &compose.Depends{On: map[string]compose.Condition{}}
 			for up, cond := range n.DependsOn.On {

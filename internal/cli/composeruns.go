@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,8 @@ they depend on each other.
 A node is waiting (for others, or for a place), running, paused, suspended (it waits for a budget, a
 quota or a person), stopped (it was ended with its run, and is resumed with it), retrying (an attempt has
 failed and the next one comes), expanded (its items are known), succeeded, failed, or skipped (what it
-waits for can not come about any more).`,
+waits for can not come about any more). Of one that failed since what it begins with does not merge
+(conflict), the files are listed, and how to resolve it.`,
 		Example:           examples(`rnix compose ps`, `rnix compose ps review`, `rnix compose ps review --json | jq '.nodes[]|select(.state=="failed")'`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(0, 1, ""),
@@ -169,6 +171,11 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		cols = slices.Insert(cols, 1, column{name: "ITEM", max: 40})
 	}
 	out.table(cols, rows)
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.Kind == "conflict" {
+			out.talk("%s was not started, since these files do not merge: %s", oneLine(n.Name), oneLine(strings.Join(n.Files, ", ")))
+		}
+	}
 	state := r.State
 	if r.Exit != nil && r.State != suspended {
 		state = exitText(r.Exit)

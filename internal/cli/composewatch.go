@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -375,6 +376,8 @@ func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Si
 	}
 	if mend != "" {
 		out.say("  " + mend)
+	} else if code == ExitOK && out.talks() && slices.ContainsFunc(r.Nodes, func(n ipc.ComposeNode) bool { return n.Branch != "" }) {
+		out.say(fmt.Sprintf("  see what it would bring into your branch with: rnix compose merge %d --preview", r.PID))
 	}
 	return leave(code)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/ipc"
+	"rnix/types"
 )
 
 func mergeCmd(a *app) *cobra.Command {
@@ -29,8 +30,11 @@ configuration names, since the process may have written it, and signs nothing.
 It refuses if git would run a program because of what has changed in .git since the process began (hooks,
 settings such as core.fsmonitor), or if it would bring files that editors, shells or agents run or obey when
 they start (.envrc, .mcp.json, .vscode, .claude and others): look at them with rnix diff --stat, then use
---allow-autorun.`,
-		Example:           examples(`rnix merge fix`, `rnix diff 3 && rnix merge 3`, `rnix merge --allow-autorun 3`, `rnix merge --json 3 | jq -r .commit`),
+--allow-autorun.
+
+--preview changes nothing: it shows the files that would come, and fails if the merge would be refused. The
+last node of a workflow brings the work of those that it began with; see rnix compose merge.`,
+		Example:           examples(`rnix merge fix`, `rnix diff 3 && rnix merge 3`, `rnix merge --preview 3`, `rnix merge --allow-autorun 3`, `rnix merge --json 3 | jq -r .commit`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
 		ValidArgsFunction: onlyFirst(completeTrees(a)),
@@ -43,14 +47,23 @@ they start (.envrc, .mcp.json, .vscode, .claude and others): look at them with r
 			return merge(c.Context(), client, a.out, req)
 		},
 	}
-	c.Flags().BoolVar(&req.AllowAutorun, "allow-autorun", false, "merge although hooks, settings or files that programs run unasked have changed")
+	mergeFlags(c, &req)
 	return c
+}
+
+// mergeFlags are the flags of a merge.
+func mergeFlags(c *cobra.Command, req *ipc.MergeRequest) {
+	c.Flags().BoolVar(&req.AllowAutorun, "allow-autorun", false, "merge although hooks, settings or files that programs run unasked have changed")
+	c.Flags().BoolVar(&req.Preview, "preview", false, "show what would be merged, and merge nothing")
 }
 
 func merge(ctx context.Context, c *ipc.Client, out *output, req ipc.MergeRequest) error {
 	r, err := ipc.Call(ctx, c, ipc.Merge, req)
 	if err != nil {
 		return err
+	}
+	if r.Preview != nil {
+		return showPreview(out, &r)
 	}
 	if out.json() {
 		out.object(&r)
@@ -83,6 +96,47 @@ func merge(ctx context.Context, c *ipc.Client, out *output, req ipc.MergeRequest
 		out.print(statText(out, r.Files))
 	}
 	out.talk("%s %s: it was at %s and is at %s; undo: git -C %s reset --keep %s", how, oneLine(r.Target), short(r.Before), short(r.Commit), word(r.Repo), short(r.Before))
+	return nil
+}
+
+// showPreview says what a merge would do. The error is CONFLICT if it would be refused.
+func showPreview(out *output, r *ipc.MergeResponse) error {
+	p := r.Preview
+	if out.json() {
+		out.object(r)
+	} else {
+		for _, u := range r.Unseen {
+			out.warn("would not be merged: " + oneLine(u))
+		}
+		warnAutorun(out, r.Autorun)
+		if len(r.Files) > 0 {
+			out.print(statText(out, r.Files))
+		}
+	}
+	refused := func(format string, args ...any) error {
+		return types.Errorf(types.ErrConflict, "", "", "a merge into "+oneLine(r.Target)+" would be refused: "+format, args...)
+	}
+	switch {
+	case len(p.Clashes) > 0:
+		return refused("both sides have changed the same places in %s", oneLine(strings.Join(p.Clashes, ", ")))
+	case p.InTheWay != "":
+		return refused("%s", p.InTheWay)
+	case p.Working:
+		return refused("PID %d still works there", r.PID)
+	case out.json():
+	case r.Already:
+		out.talk("%s has all of it already", oneLine(r.Target))
+	default:
+		how := "with a merge commit"
+		if r.Forward {
+			how = "brought forward"
+		}
+		first := ""
+		if p.Uncommitted {
+			first = "; what is not committed there would be committed on " + oneLine(r.Branch) + " first"
+		}
+		out.talk("nothing was changed: this would come into %s, %s%s", oneLine(r.Target), how, first)
+	}
 	return nil
 }
 

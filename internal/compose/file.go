@@ -141,13 +141,14 @@ func (b *Backoff) before(n int) time.Duration {
 // Kind is why an attempt failed. Part of the on-disk format.
 type Kind string
 
-// The kinds. All but Cancelled can be tried again.
+// The kinds. Those of retryable can be tried again.
 const (
 	Error      Kind = "failed"      // the agent ended with an error or could not be started
 	TimedOut   Kind = "timeout"     // its time was up
 	BadOutput  Kind = "output"      // its result is not what the node's output says
 	NoProgress Kind = "no_progress" // it repeated itself, or came to its step limit
 	Refused    Kind = "refused"     // it ended after a call that was refused; trying again would change nothing
+	Conflict   Kind = "conflict"    // what it was to begin with does not merge; trying again would change nothing
 	Cancelled  Kind = "cancelled"   // somebody ended it with a signal
 )
 

@@ -239,7 +239,8 @@ type Status struct {
 	Kind     Kind
 	Code     types.ErrCode // of the error for which it could not be started
 	Exit     *int
-	Tokens   int // of attempts that have ended
+	Files    []string // of a conflict
+	Tokens   int      // of attempts that have ended
 	CostUSD  float64
 	Unpriced int // those of Tokens of which nobody knows what they cost
 	At       time.Time
@@ -270,7 +271,7 @@ func (s *State) Report() []Status {
 				st.Item = Label(s.Item(in.key))
 			}
 			if in.phase != Waiting {
-				st.UUID, st.Kind, st.Code, st.Exit, st.At = in.note.UUID, in.note.Kind, in.note.Code, in.note.Exit, in.note.At
+				st.UUID, st.Kind, st.Code, st.Exit, st.Files, st.At = in.note.UUID, in.note.Kind, in.note.Code, in.note.Exit, in.note.Files, in.note.At
 				st.Because = because(s, n, in.phase)
 			}
 			switch in.phase {

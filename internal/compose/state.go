@@ -70,6 +70,7 @@ type Note struct {
 	Why      string        `json:"why,omitempty"`     // in words: why it failed, or was skipped
 	Code     types.ErrCode `json:"code,omitempty"`    // of the error for which it could not be started
 	Exit     *int          `json:"exit,omitempty"`    // exit code of the process
+	Files    []string      `json:"files,omitempty"`   // of a conflict
 	At       time.Time     `json:"at,omitzero"`       // when it happened
 	Tokens   int           `json:"tokens,omitempty"`  // over all attempts that have ended
 	CostUSD  float64       `json:"cost_usd,omitempty"`
@@ -222,7 +223,7 @@ func (s *State) fold(k Key, n Note) {
 // again reports whether a node is tried again after an attempt that failed.
 func (n *Node) again(note Note) bool {
 	r := n.Retries
-	if r == nil || note.Kind == Cancelled || note.Kind == Refused || note.Attempt-note.First >= r.Max {
+	if r == nil || note.Kind == Cancelled || note.Kind == Refused || note.Kind == Conflict || note.Attempt-note.First >= r.Max {
 		return false
 	}
 	return r.On == nil || slices.Contains(r.On, note.Kind)
@@ -303,6 +304,7 @@ type Outcome struct {
 	Why      string
 	Code     types.ErrCode // of the error for which it could not be started
 	Exit     *int          // of the process; nil = it was never there
+	Files    []string      // of a conflict
 	Tokens   int
 	CostUSD  float64
 	Unpriced int // those of Tokens of which nobody knows what they cost
@@ -313,7 +315,7 @@ type Outcome struct {
 func (s *State) Over(k Key, o Outcome, now time.Time) Note {
 	was := s.known[k]
 	n := was
-	n.Phase, n.Kind, n.Why, n.Code, n.Exit, n.At = Succeeded, o.Kind, o.Why, o.Code, o.Exit, now
+	n.Phase, n.Kind, n.Why, n.Code, n.Exit, n.Files, n.At = Succeeded, o.Kind, o.Why, o.Code, o.Exit, o.Files, now
 	n.Tokens, n.CostUSD, n.Unpriced = was.Tokens+o.Tokens, was.CostUSD+o.CostUSD, was.Unpriced+o.Unpriced
 	if o.Kind != "" {
 		n.Phase = Failed

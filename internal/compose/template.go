@@ -36,6 +36,7 @@ agents:
 
 # More of a node: agent, provider, model, fallback_provider, fallback_model, reasoning_effort, system_prompt,
 # skills, mcp, allow, budget, budget_usd, cwd, network (of its commands: none or open) or sandbox: {level: auto,
-# net: none, memory: 4GiB}, which only tighten what the run has, and worktree (true, or {branch: NAME, base: COMMIT}: each attempt has a git work
-# tree and its own branch, and "rnix merge NODE" brings its work back).
+# net: none, memory: 4GiB}, which only tighten what the run has, and worktree (true, or {branch: NAME, base: COMMIT, conflicts: stop or resolve}:
+# each attempt has a git work tree, which begins with the work of the nodes that it waits for, and its own branch;
+# "rnix compose merge RUN" brings the work of the last node back).
 `

@@ -10,17 +10,33 @@ type Worktree struct {
 	Own    bool   `yaml:",flag" json:"own"`
 	Branch string `yaml:"branch" json:"branch,omitempty"` // of the first attempt; later ones add a number. "" = named after the node
 	Base   string `yaml:"base" json:"base,omitempty"`     // the commit or branch at which it begins; "" = what is checked out
+	// Conflicts says what becomes of the node if the work of those that it waits for does not merge; "" = Stop.
+	Conflicts Conflicts `yaml:"conflicts" json:"conflicts,omitempty"`
+}
+
+// Conflicts is what becomes of a node if what it is to begin with does not merge. Part of the on-disk format.
+type Conflicts string
+
+// What can become of it.
+const (
+	Stop    Conflicts = "stop"    // it fails without being started, and a person resolves it
+	Resolve Conflicts = "resolve" // it is started with the marks of the conflict in the files, and resolves it
+)
+
+// UnmarshalText reads what is to become of a node.
+func (c *Conflicts) UnmarshalText(b []byte) error {
+	return oneOf(c, string(b), []Conflicts{Stop, Resolve}, "a way to deal with conflicts")
 }
 
 // worktree checks the work tree of a node.
 func (c *checker) worktree(key string, n *Node) {
 	w := n.Worktree
-	switch said := c.Has(key+".branch") || c.Has(key+".base"); {
+	switch said := c.Has(key+".branch") || c.Has(key+".base") || c.Has(key+".conflicts"); {
 	case said:
 		w.Own = true
 	case !w.Own:
 		if n.Worktree = nil; len(c.Keys(key)) == 0 && !c.Has(key) {
-			c.Problemf(key, "write true, or {branch: NAME, base: COMMIT}")
+			c.Problemf(key, "write true, or {branch: NAME, base: COMMIT, conflicts: stop or resolve}")
 		}
 		return
 	}
@@ -59,6 +75,9 @@ func (w *Worktree) what() string {
 	}
 	if w.Base != "" {
 		out += ", from " + w.Base
+	}
+	if w.Conflicts == Resolve {
+		out += ", resolves conflicts"
 	}
 	return out
 }

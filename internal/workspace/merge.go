@@ -212,16 +212,14 @@ func (k *canopy) join(ctx context.Context, id types.UUID, at standing, commit, m
 	if err != nil {
 		return "", err
 	}
-	out, err := k.run(ctx, id, call{dir: at.Dir, env: inert(conf, false), args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", at.head, commit}})
-	names := plumbing.Records(out)
-	if types.CodeOf(err) == types.ErrDriver && len(names) > 1 {
-		return "", types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: names[1:], Why: "nothing was merged, since both sides have changed the same places in", Both: true})
-	}
+	tree, files, err := k.mergeTree(ctx, id, at, conf, commit)
 	if err != nil {
-		return "", types.Errorf(types.CodeOf(err), "Merge", at.Dir, "nothing was merged; git 2.38 or newer is needed: %w", err)
+		return "", err
 	}
-	out, err = k.run(ctx, id, call{input: []byte(message), env: author(conf), args: []string{"--git-dir=" + at.gitDir, "commit-tree", names[0], "-p", at.head, "-p", commit}})
-	return plumbing.Line(out), err
+	if len(files) > 0 {
+		return "", types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since both sides have changed the same places in", Both: true})
+	}
+	return k.commitBoth(ctx, id, at, conf, tree, at.head, commit, message)
 }
 
 // author returns the author of what goes into the user's branch: the user, as far as a configuration has a name and an address.

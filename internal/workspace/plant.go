@@ -38,6 +38,7 @@ type Planting struct {
 	Branch string // "" = a new one, called Name or that with a number
 	Name   string
 	Base   string // at which a new branch begins: whatever git takes for a commit; "" = what is checked out
+	Called string // how Base is called; "" = as it is
 }
 
 // plantPatience is how long another git is waited for that has locked the repository.
@@ -144,6 +145,7 @@ func (k *Grove) plot(ctx context.Context, id types.UUID, p Planting) (t Tree, r 
 		return t, r, err
 	}
 	t.Branch, t.Base, t.BaseName, err = k.desks.branchFor(ctx, id, r, p)
+	t.BaseName = cmp.Or(p.Called, t.BaseName)
 	return t, r, err
 }
 

@@ -180,8 +180,19 @@ func (r family) outcome(k compose.Key, exit types.ExitStatus, result string, o c
 	}
 	if _, err := r.plan.File.Agents[k.Node].Output.Check(result); err != nil {
 		o.Kind, o.Why = compose.BadOutput, err.Error()
+	} else if left := r.unresolved(k); len(left) > 0 {
+		o.Kind, o.Files, o.Why = compose.BadOutput, left, "it has left marks of conflicts in "+strings.Join(left, ", ")
 	}
 	return o
+}
+
+// unresolved returns the files in which a node has left marks of a conflict that it was to resolve.
+func (r family) unresolved(k compose.Key) []string {
+	if w := r.plan.File.Agents[k.Node].Worktree; w == nil || w.Conflicts != compose.Resolve {
+		return nil
+	}
+	note, _ := r.state.Latest(k)
+	return r.start.Unresolved(note.UUID)
 }
 
 // KindOf says why a process has failed; empty if it has not.
@@ -227,7 +238,11 @@ func (r family) launch(ctx context.Context, k compose.Key) {
 			r.unborn[k] = time.Now()
 		}
 	default:
-		r.over1(k, compose.Outcome{Kind: compose.Error, Why: "it could not be started: " + err.Error(), Code: types.CodeOf(err)})
+		o := compose.Outcome{Kind: compose.Error, Why: "it could not be started: " + err.Error(), Code: types.CodeOf(err)}
+		if clash, ok := errors.AsType[*compose.Clash](err); ok {
+			o.Kind, o.Why, o.Files = compose.Conflict, clash.Error()+", then: rnix compose resume "+r.spec.Name, clash.Files
+		}
+		r.over1(k, o)
 	}
 }
 
@@ -250,6 +265,14 @@ func (r papers) prepare(k compose.Key) (*Launch, error) {
 	}
 	Defaults(node, f)
 	l := &Launch{Key: k, Attempt: note.Attempt, UUID: note.UUID, Origin: note.Origin, Name: r.spec.Name + "/" + k.String(), Node: node, Intent: node.Intent}
+	if node.Worktree != nil {
+		l.Works = compose.Works(r.state, k.Node)
+		for _, w := range l.Works {
+			if p, ok := r.self.Kernel().ByUUID(w.UUID); ok && p.State() < types.StateZombie {
+				return nil, types.Errorf(types.ErrConflict, "Compose", k.String(), "%s works again, as PID %d, so what it has may be half done: wait for it, then: rnix compose resume %s", w.Key, p.PID, r.spec.Name)
+			}
+		}
+	}
 	if ask := node.Output.Ask(); ask != "" {
 		l.Intent += "\n\n" + ask
 	}

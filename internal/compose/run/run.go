@@ -43,11 +43,15 @@ type Launch struct {
 	Node    *compose.Node // with the defaults of the run, and without references
 	Intent  string        // with what its result must be
 	Inputs  []step.Input
+	Works   []compose.Work // with which its work tree begins
 }
 
 // Starter settles and starts a process below p. A spawn that fails leaves no trace.
 type Starter interface {
+	// The error is a *compose.Clash if what its work tree is to begin with does not merge.
 	StartNode(ctx context.Context, p *kernel.Process, l *Launch) (types.PID, error)
+	// Unresolved returns the files of the work tree of an attempt in which there are still marks of a conflict that it was to resolve.
+	Unresolved(id types.UUID) []string
 }
 
 // Run is the body. Its fields are exclusive to the process's goroutine unless they say something else.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"rnix/internal/plumbing"
 	"rnix/internal/service"
@@ -85,6 +86,9 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.MergeReques
 	if err != nil {
 		return none, err
 	}
+	if req.Preview {
+		return preview(ctx, s, &tg, t)
+	}
 	if working(&tg) {
 		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d still works there, so what it has may be half done: wait for it (rnix wait %d), pause it (rnix pause %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID, tg.PID)
 	}
@@ -104,7 +108,7 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.MergeReques
 	if err != nil {
 		return none, err
 	}
-	autorun := autoruns(ctx, s, tg.UUID, s.Histories.WorkDir(&tg, t.Dir), t, incoming)
+	autorun := autorunsOfMerge(ctx, s, &tg, t, incoming)
 	if list := blocking(autorun, incoming); len(list) > 0 && !req.AllowAutorun {
 		return none, refuseAutorun(t.Repo, list, tg.PID)
 	}
@@ -121,6 +125,41 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.MergeReques
 	r.Autorun = autorun
 	s.Log.Info("the work of a process was merged", "uuid", tg.UUID, "into", m.Target, "commit", m.Commit)
 	return r, nil
+}
+
+// autorunsOfMerge is autoruns for what a merge brings: of a node of a workflow also since those began with whose work it began.
+func autorunsOfMerge(ctx context.Context, s *Service, tg *service.Target, t workspace.Tree, incoming []workspace.FileChange) []ipc.AutorunFile {
+	out := autoruns(ctx, s, tg.UUID, s.Histories.WorkDir(tg, t.Dir), t, incoming)
+	for _, of := range lineOf(s, tg.UUID) {
+		for _, id := range worksOf(s.Trees, of) {
+			other, err := s.Trees.Of(id)
+			if err != nil {
+				continue // it was removed with its work
+			}
+			for _, f := range autoruns(ctx, s, id, other.Dir, other, nil) {
+				if !f.Work && !slices.ContainsFunc(out, func(o ipc.AutorunFile) bool { return o.File == f.File }) {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// preview says what a merge would do.
+func preview(ctx context.Context, s *Service, tg *service.Target, t workspace.Tree) (ipc.MergeResponse, error) {
+	o, err := workspace.Preview(ctx, s.Trees.git, tg.UUID, t)
+	if err != nil {
+		return ipc.MergeResponse{}, err
+	}
+	r := ipc.MergeResponse{PID: tg.PID, UUID: tg.UUID, Repo: t.Repo, Branch: t.Branch, Target: o.Target, Before: o.Before, Commit: o.Before,
+		Forward: o.Forward, Already: o.Already, Files: wireChanges(o.Files), Preview: &ipc.MergePreview{Uncommitted: o.Uncommitted, Clashes: o.Clash, Working: working(tg)}}
+	if o.Dirty != nil {
+		r.Preview.InTheWay = o.Dirty.Error()
+	}
+	r.Unseen = s.Trees.unseen(ctx, tg.UUID, t)
+	r.Autorun = autorunsOfMerge(ctx, s, tg, t, o.Files)
+	return r, ctx.Err()
 }
 
 // byHand adds to the error of a merge how a person merges what both sides have changed.

@@ -40,6 +40,13 @@ type treeNote struct {
 	Version int `json:"v"`
 	workspace.Tree
 	Parent types.UUID `json:"parent,omitzero"` // whose model wanted it for a child; zero = a person or a workflow did
+	begun
+}
+
+// begun is with whose work a work tree begins. Part of the on-disk format.
+type begun struct {
+	Works   []types.UUID `json:"works,omitempty"`   // of the attempts of nodes whose work it is, and of those with which these began
+	Clashes []string     `json:"clashes,omitempty"` // files with marks of conflicts that its process is to resolve
 }
 
 // Dir holds a directory for each history that has a work tree.
@@ -94,8 +101,8 @@ func (t *Trees) noteOn(id types.UUID) (n treeNote, err error) {
 	return n, err
 }
 
-func (t *Trees) note(id types.UUID, tree workspace.Tree, parent types.UUID) error {
-	b, err := json.Marshal(treeNote{Version: treeNoteVersion, Tree: tree, Parent: parent})
+func (t *Trees) note(id types.UUID, tree workspace.Tree, parent types.UUID, with begun) error {
+	b, err := json.Marshal(treeNote{Version: treeNoteVersion, Tree: tree, Parent: parent, begun: with})
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "Worktree", tree.Dir, "%w", err)
 	}
@@ -114,18 +121,18 @@ func (t *Trees) Create(ctx context.Context, cwd string, req *ipc.WorktreeRequest
 	if o.UUID == (types.UUID{}) {
 		o.UUID = types.NewUUID()
 	}
-	return t.CreateAs(ctx, workspace.Planting{From: cwd, Branch: req.Branch, Name: BranchName(o.Name, o.UUID), Base: req.Base}, types.UUID{}, o)
+	return t.CreateAs(ctx, workspace.Planting{From: cwd, Branch: req.Branch, Name: BranchName(o.Name, o.UUID), Base: req.Base}, types.UUID{}, begun{}, o)
 }
 
 // CreateAs is Create for a process whose UUID is settled, and for a work tree of which all is said but where it will be. parent is the process
-// whose model wants it for a child; zero = none.
-func (t *Trees) CreateAs(ctx context.Context, p workspace.Planting, parent types.UUID, o *kernel.SpawnOpts) (_ *workspace.Tree, undo func(), err error) {
+// whose model wants it for a child; zero = none. with is with whose work it begins.
+func (t *Trees) CreateAs(ctx context.Context, p workspace.Planting, parent types.UUID, with begun, o *kernel.SpawnOpts) (_ *workspace.Tree, undo func(), err error) {
 	id := o.UUID
 	back := func() error { _, err := t.remove(context.WithoutCancel(ctx), id, false); return err }
 	p.Parent = t.Home(id)
 	tree, dir, err := t.git.Plant(ctx, id, p)
 	if err == nil {
-		err = t.note(id, tree, parent)
+		err = t.note(id, tree, parent, with)
 	}
 	if err == nil {
 		o.Settings, err = profile.WithTree(o.Settings, &tree)
@@ -145,7 +152,7 @@ func (t *Trees) Fits(ctx context.Context, p workspace.Planting) error {
 // CreateForChild makes the work tree of a child whose parent wants one: of the repository in which the parent works, from what
 // is checked out there.
 func (t *Trees) CreateForChild(ctx context.Context, parent Worker, o *kernel.SpawnOpts) (undo func(), err error) {
-	_, undo, err = t.CreateAs(ctx, workspace.Planting{From: parent.WorkDir, Name: BranchName(o.Name, o.UUID)}, parent.UUID, o)
+	_, undo, err = t.CreateAs(ctx, workspace.Planting{From: parent.WorkDir, Name: BranchName(o.Name, o.UUID)}, parent.UUID, begun{}, o)
 	return undo, err
 }
 
@@ -216,7 +223,7 @@ func (t *Trees) Fork(ctx context.Context, id types.UUID, name string, settings j
 			err = nil
 		} else if err == nil {
 			own = &workspace.Tree{Dir: dir, Repo: origin.Repo, Common: origin.Common, Branch: branch, Base: origin.Base, BaseName: origin.BaseName, Programs: origin.Programs}
-			err = t.note(id, *own, types.UUID{})
+			err = t.note(id, *own, types.UUID{}, begun{})
 		}
 		if err != nil {
 			return nil, err

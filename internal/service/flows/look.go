@@ -255,7 +255,7 @@ func (r *runs) asItIs(n *run.Node, ended bool) {
 
 // node is a node on the wire, with what its process has come to.
 func (r *runs) node(n *run.Node) ipc.ComposeNode {
-	c := ipc.ComposeNode{Name: n.Key.String(), Item: n.Item, State: string(n.Phase), Why: n.Why, Kind: string(n.Kind), Needs: n.Needs, Attempt: n.Attempt,
+	c := ipc.ComposeNode{Name: n.Key.String(), Item: n.Item, State: string(n.Phase), Why: n.Why, Kind: string(n.Kind), Files: n.Files, Needs: n.Needs, Attempt: n.Attempt,
 		Until: n.Until, PID: n.PID, UUID: n.UUID, ExitCode: n.Exit, TokensUsed: n.Tokens, CostUSD: n.CostUSD, Unpriced: n.Unpriced}
 	if n.UUID == (types.UUID{}) {
 		return c

@@ -17,9 +17,11 @@ import (
 type Trees interface {
 	// FitsNode refuses a work tree that could not be made for a process in a directory.
 	FitsNode(ctx context.Context, cwd string, w *compose.Worktree) error
-	// CreateForNode makes the work tree of an attempt of a node, if it is to have one, and puts it into its options. origin is the first
-	// attempt. undo removes it.
-	CreateForNode(ctx context.Context, cwd string, w *compose.Worktree, attempt int, origin types.UUID, o *kernel.SpawnOpts) (undo func(), err error)
+	// CreateForNode makes the work tree of an attempt of a node, if it is to have one, and puts it into its options. The error is a
+	// *compose.Clash if what it is to begin with does not merge.
+	CreateForNode(ctx context.Context, cwd string, c *compose.Checkout, o *kernel.SpawnOpts) (compose.Made, error)
+	// Unresolved returns the files of the work tree of an attempt in which marks of a conflict are left that it was to resolve.
+	Unresolved(id types.UUID) []string
 }
 
 // Profiles reads the configurations with which workflows and supervisors start processes. Its fields are set before it is used.
@@ -106,6 +108,9 @@ func (f read) Fits(ctx context.Context, cwd string, w *compose.Worktree) error {
 	return f.by.Trees.FitsNode(ctx, cwd, w)
 }
 
-func (f read) Plant(ctx context.Context, l *run.Launch, o *kernel.SpawnOpts) (undo func(), err error) {
-	return f.by.Trees.CreateForNode(ctx, f.profile.Cwd, l.Node.Worktree, l.Attempt, l.Origin, o)
+func (f read) Plant(ctx context.Context, l *run.Launch, o *kernel.SpawnOpts) (compose.Made, error) {
+	return f.by.Trees.CreateForNode(ctx, f.profile.Cwd, &compose.Checkout{Want: l.Node.Worktree, Attempt: l.Attempt, Origin: l.Origin, Works: l.Works}, o)
 }
+
+// Unresolved returns the files of a work tree in which marks of a conflict are left.
+func (f *Profiles) Unresolved(id types.UUID) []string { return f.Trees.Unresolved(id) }

@@ -82,6 +82,8 @@ type Starts interface {
 	Profile(op, cwd string, env []string, trust bool) (Profile, error)
 	// ProfileOf returns the configuration that a process was started with.
 	ProfileOf(p *kernel.Process) (Profile, bool)
+	// Unresolved returns the files of the work tree of an attempt in which marks of a conflict are left that it was to resolve.
+	Unresolved(id types.UUID) []string
 	// Parent returns below which process a caller starts others; 0 = none. It binds the configuration of a caller inside an agent to that agent,
 	// whose right it needs. trusts says that files of a project are to be trusted.
 	Parent(peer *ipc.Peer, asked string, p Profile, trusts bool) (types.PID, error)
@@ -112,8 +114,8 @@ type Profile interface {
 	Agent(req *ipc.SpawnRequest) (ag *agent.Agent, o kernel.SpawnOpts, problems []string, err error)
 	// Fits refuses a git work tree that could not be made for a process in a directory.
 	Fits(ctx context.Context, cwd string, w *compose.Worktree) error
-	// Plant makes the git work tree of a node, if it is to have one of its own, and puts it into its options. undo removes it.
-	Plant(ctx context.Context, l *run.Launch, o *kernel.SpawnOpts) (undo func(), err error)
+	// Plant makes the git work tree of a node, if it is to have one of its own, and puts it into its options.
+	Plant(ctx context.Context, l *run.Launch, o *kernel.SpawnOpts) (compose.Made, error)
 }
 
 // Stored reads, ends, pauses and resumes histories that do not run.

@@ -214,6 +214,9 @@ func inDir(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
+// Unresolved implements run.Starter.
+func (s *starter) Unresolved(id types.UUID) []string { return s.starts.Unresolved(id) }
+
 // StartNode implements run.Starter: a node is settled as if a person had started it with the flags that
 // its file has.
 func (s *starter) StartNode(ctx context.Context, parent *kernel.Process, l *run.Launch) (types.PID, error) {
@@ -234,13 +237,16 @@ func (s *starter) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 		return 0, err
 	}
 	opts.UUID, opts.ParentPID, opts.Name = l.UUID, parent.PID, l.Name
-	undo, err := p.Plant(ctx, l, &opts)
+	made, err := p.Plant(ctx, l, &opts)
 	if err != nil {
 		return 0, err
 	}
+	if made.Told != "" {
+		l.Intent += "\n\n" + made.Told
+	}
 	pid, err := s.kernel.SpawnContext(ctx, l.Intent, ag, opts)
 	if err != nil {
-		undo()
+		made.Undo()
 	}
 	return pid, err
 }

@@ -21,8 +21,11 @@ func wireNode(n *compose.Node) *ipc.WorkflowNode {
 	}
 	w := &ipc.WorkflowNode{Intent: n.Intent, Agent: n.Agent, Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider,
 		FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, Skills: n.Skills, MCP: n.MCP, Allow: n.Allow, Deny: n.Deny, Cwd: n.Cwd, Sandbox: n.Sandbox,
-		Worktree: (*ipc.WorkflowWorktree)(n.Worktree), Budget: (*int)(n.Budget), BudgetUSD: n.BudgetUSD, MaxSteps: n.MaxSteps, Timeout: n.Timeout,
+		Budget: (*int)(n.Budget), BudgetUSD: n.BudgetUSD, MaxSteps: n.MaxSteps, Timeout: n.Timeout,
 		ForEach: (*ipc.WorkflowForEach)(n.ForEach), Output: (*ipc.WorkflowOutput)(n.Output), Line: n.Line}
+	if t := n.Worktree; t != nil {
+		w.Worktree = &ipc.WorkflowWorktree{Own: t.Own, Branch: t.Branch, Base: t.Base, Conflicts: string(t.Conflicts)}
+	}
 	if r := n.Retries; r != nil {
 		w.Retries = &ipc.WorkflowRetries{Max: r.Max, Backoff: (*ipc.WorkflowBackoff)(r.Backoff)}
 		for _, k := range r.On {

@@ -179,6 +179,7 @@ func (s starts) Profile(_, cwd string, _ []string, trust bool) (Profile, error) 
 }
 
 func (s starts) ProfileOf(*kernel.Process) (Profile, bool) { return nil, false }
+func (s starts) Unresolved(types.UUID) []string            { return nil }
 
 func (s starts) Parent(*ipc.Peer, string, Profile, bool) (types.PID, error) { return 0, nil }
 
@@ -223,8 +224,8 @@ func (p client) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, []
 
 func (p client) Fits(context.Context, string, *compose.Worktree) error { return p.w.broken["tree"] }
 
-func (client) Plant(context.Context, *run.Launch, *kernel.SpawnOpts) (func(), error) {
-	return func() {}, nil
+func (client) Plant(context.Context, *run.Launch, *kernel.SpawnOpts) (compose.Made, error) {
+	return compose.Made{Undo: func() {}}, nil
 }
 
 func id(n byte) types.UUID { return types.UUID{15: n} }
