@@ -212,7 +212,7 @@ func watched(b *testing.B, api *typist, home, command string, env []string) (lat
 	}()
 	tmux("pipe-pane", "-O", "cat >"+fifo)
 	tmux("send-keys", "-l", "count for me")
-	<-time.After(2 * time.Second)                       // a program may take what comes at once for a paste
+	<-time.After(2 * time.Second)                     // a program may take what comes at once for a paste
 	for waits, on := true, 0; waits && on < 5; on++ { // nor one that is not ready yet
 		tmux("send-keys", "Enter")
 		select {
