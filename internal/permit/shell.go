@@ -100,11 +100,10 @@ func (l *line) add(c command, depth int) {
 		l.text(c[1:], depth)
 	case slices.Contains(unseen, name):
 		l.innerUnknown = true
-	case name == "find":
-		l.executed(c[1:], depth)
-	case slices.Contains(wrappers, name) && depth < maxNested:
-		l.wrapped(c[1:], depth)
+	case depth < maxNested:
+		l.runs(name, c[1:], depth)
 	}
+	l.git(c)
 }
 
 // wrapped adds what a command may run that runs one that stands in its arguments: somewhere behind its own options, of which each may have a value,
@@ -127,7 +126,7 @@ func (l *line) wrapped(args command, depth int) {
 			l.inner = append(l.inner, args[i:])
 			l.script(args[i+1:], depth)
 		} else {
-			l.add(args[i:], maxNested) // of its arguments each suffix is added here
+			l.suffix(args[i:], depth)
 		}
 		if !strings.ContainsAny(*w, " \t\n;|&") {
 			continue
@@ -148,14 +147,19 @@ func (l *line) wrapped(args command, depth int) {
 	}
 }
 
-// executed adds what find runs.
-func (l *line) executed(args command, depth int) {
-	for i, w := range args {
-		if w != nil && slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, *w) {
-			l.wrapped(args[i+1:], depth)
-			return
-		}
+// suffix adds what stands in the arguments of a command and may be the one that it runs. Of its own arguments each suffix is added by itself.
+func (l *line) suffix(c command, depth int) {
+	l.inner = append(l.inner, c)
+	l.other = l.other || sets(c)
+	switch name := path.Base(*c[0]); {
+	case slices.Contains(shells, name):
+		l.innerUnknown = true
+	case name == "eval" || name == "trap":
+		l.text(c[1:], depth)
+	case slices.Contains(exact, name):
+		l.runs(name, c[1:], depth+1)
 	}
+	l.git(c)
 }
 
 // script adds what a shell runs that has these arguments.
@@ -188,13 +192,6 @@ func (l *line) text(args command, depth int) {
 	l.read(strings.Join(all, " "), depth+1)
 }
 
-// shells run what stands behind -c; wrappers run the command that stands in their arguments.
-var (
-	shells   = []string{"sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "yash", "fish", "csh", "tcsh", "ash", "busybox", "su"}
-	unseen   = []string{".", "source", "alias", "hash", "enable", "compgen"} // have other names run what they stand for, or read it elsewhere
-	wrappers = []string{"taskset", "chrt", "setpriv", "runuser", "systemd-run", "ltrace", "entr", "mapfile", "readarray", "env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "timeout", "xargs", "sudo", "doas", "setsid", "stdbuf", "unbuffer", "chroot", "unshare", "flock", "watch", "parallel", "strace", "script"}
-)
-
 // words returns the words of a command.
 func words(args []*syntax.Word) command {
 	out := make(command, len(args))
@@ -210,7 +207,7 @@ func literal(w *syntax.Word) *string {
 	for _, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if strings.ContainsAny(p.Value, "*?[{~") && p.Value != "[" { // [ is a command
+			if strings.ContainsAny(strings.ReplaceAll(p.Value, "{}", ""), "*?[{~") && p.Value != "[" { // [ is a command, and {} a word
 				return nil
 			}
 			b.WriteString(unescaped(p.Value))
