@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -354,5 +355,27 @@ func TestAnAskOfARealClaudeBesideOneOfTheKernel(t *testing.T) {
 		if out, _ := u.rnix("wait", first, "--json"); !strings.Contains(out, `"denied":2`) {
 			t.Errorf("%s", out)
 		}
+	}
+}
+
+// A user's settings that switch hooks off, and say where the vendor is, take neither its rules nor the gateway from a real claude.
+func TestRealClaudeHasItsRulesAndTheGateway(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	if err := os.MkdirAll(filepath.Join(u.Home, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	settings := fmt.Sprintf(`{"disableAllHooks":true,"env":{"ANTHROPIC_BASE_URL":%q},"permissions":{"allow":["Bash"]}}`, u.URL)
+	if err := os.WriteFile(filepath.Join(u.Home, ".claude", "settings.json"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one := use("Bash", map[string]any{"command": "echo x >refused", "description": "x"})
+	one.Usage = &llmtest.Usage{Input: 11, Output: 2}
+	u.Answer(vendortest.Play(one, llmtest.Reply{Text: "done", Usage: &llmtest.Usage{Input: 11, Output: 2}}))
+	out, code := u.rnix("run", "--harness", "claude", "--name", "p", "--deny", "shell echo *", "do it")
+	if _, err := os.Lstat(filepath.Join(u.Work, "refused")); err == nil || code != 14 || !strings.Contains(out, "done") {
+		t.Errorf("%v %d %s", err, code, out)
+	}
+	if p := u.shown("p"); p.TokensUsed != 26 || len(u.Requests()) != 2 {
+		t.Errorf("%d tokens of %d requests passed the gateway", p.TokensUsed, len(u.Requests()))
 	}
 }

@@ -14,9 +14,11 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"code.dny.dev/ssrf"
+	"golang.org/x/sys/unix"
 
 	"rnix/internal/hosts"
 	"rnix/internal/sandbox"
@@ -25,6 +27,7 @@ import (
 // Bounds of what one client has.
 const (
 	maxConns    = 128              // connections at once
+	maxAll      = 2048             // of all clients of a Proxy, each with one to a host
 	maxHeader   = 64 << 10         // bytes of the header of a request
 	headerTime  = 30 * time.Second // for that
 	restTime    = 2 * time.Minute  // of a connection between two requests
@@ -39,7 +42,18 @@ type Proxy struct {
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)         // nil = the resolver of this machine
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // nil = a connection of this machine; network is tcp
 	Own    func() []netip.Addr                                                  // the addresses of this machine; nil = those of its interfaces
+
+	open atomic.Int64 // connections of clients
 }
+
+// room bounds the connections of all clients: by maxAll, and to a quarter of the files that this program may have open.
+var room = sync.OnceValue(func() int64 {
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil {
+		return maxAll
+	}
+	return max(min(maxAll, int64(min(files.Cur, 1<<20))/8), 1)
+})
 
 // Client is what runs in one box. Its fields are set before it is served.
 type Client struct {

@@ -331,6 +331,31 @@ func TestConnectionsAreBounded(t *testing.T) {
 	c.stop()
 }
 
+// All clients together have as many connections as there are places, whoever has them, and each place is given back.
+func TestConnectionsOfAllClientsAreBounded(t *testing.T) {
+	w := &world{names: map[string][]string{"a.test": {public}}}
+	w.listen(public+":443", echo(t))
+	proxy := w.proxy()
+	c := w.clientOf(t, proxy, "a.test")
+	proxy.open.Add(room() - 2) // those of others
+	first, _ := c.connect("a.test:443")
+	_, _ = c.connect("a.test:443")
+	if status, body := c.ask(""); status != 503 || !strings.Contains(body, "of all commands together") {
+		t.Errorf("%d %s", status, body)
+	}
+	_ = first.Close()
+	for status := 503; status != 403; {
+		status, _ = c.ask("CONNECT b.test:443 HTTP/1.1\r\nHost: a\r\n\r\n")
+		if t.Context().Err() != nil {
+			t.Fatal("no place is given back")
+		}
+	}
+	c.stop()
+	if n := proxy.open.Load(); n != room()-2 {
+		t.Errorf("%d places are taken", n-room()+2)
+	}
+}
+
 func TestEndOfAClientEndsWhatItHas(t *testing.T) {
 	w := &world{names: map[string][]string{"a.test": {public}, "b.test": {public}}}
 	hangs := make(chan struct{})

@@ -69,3 +69,9 @@ func full() *refusal {
 	why := fmt.Sprintf("the proxy of the sandbox has %d connections of this command, and no more at once", maxConns)
 	return &refusal{sandbox.Refusal{Wanted: sandbox.WantedNet, Why: why, Advice: "the program is to open fewer"}, "full", "", 503}
 }
+
+// crowded is the refusal of more connections than all commands may have together.
+func crowded(most int64) *refusal {
+	why := fmt.Sprintf("the proxy of the sandbox has %d connections of all commands together, and no more at once", most)
+	return &refusal{sandbox.Refusal{Wanted: sandbox.WantedNet, Why: why, Advice: "the program is to try again when others have ended theirs"}, "crowded", "", 503}
+}

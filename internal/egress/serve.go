@@ -30,21 +30,30 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.s.mu.Lock()
-		room := b.s.open < maxConns
-		if room {
-			b.s.open++
-		}
-		b.s.mu.Unlock()
-		if room {
+		r := b.s.admit()
+		if r == nil {
 			return &inConn{Conn: conn, s: b.s}, nil
 		}
-		r := full()
 		b.s.refuse(r)
 		_ = conn.SetWriteDeadline(time.Now().Add(refuseTime)) // sockets have deadlines
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", r.status, http.StatusText(r.status), len(r.Error())+1, r.Error()+"\n")
 		_ = conn.Close() // what is lost of it was nothing
 	}
+}
+
+// admit gives a connection of the client a place, or says why there is none.
+func (s *server) admit() *refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open >= maxConns {
+		return full()
+	}
+	if most := room(); s.proxy.open.Add(1) > most {
+		s.proxy.open.Add(-1)
+		return crowded(most)
+	}
+	s.open++
+	return nil
 }
 
 // inConn is a connection of the client, which gives its place back.
@@ -62,6 +71,7 @@ func (c *inConn) Close() error {
 		c.s.mu.Lock()
 		c.s.open--
 		c.s.mu.Unlock()
+		c.s.proxy.open.Add(-1)
 	})
 	return err
 }

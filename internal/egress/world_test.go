@@ -107,6 +107,12 @@ type client struct {
 // client serves one with these rules.
 func (w *world) client(t *testing.T, rules ...string) *client {
 	t.Helper()
+	return w.clientOf(t, w.proxy(), rules...)
+}
+
+// clientOf serves one with a proxy that others may have, too.
+func (w *world) clientOf(t *testing.T, proxy *Proxy, rules ...string) *client {
+	t.Helper()
 	rs, err := hosts.ParseAll(rules)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +130,7 @@ func (w *world) client(t *testing.T, rules ...string) *client {
 	ended := make(chan struct{})
 	go func() { // ends with the listener; waited for by stop
 		defer close(ended)
-		w.proxy().Serve(l, c.Client)
+		proxy.Serve(l, c.Client)
 	}()
 	c.stop = sync.OnceFunc(func() {
 		_ = l.Close()

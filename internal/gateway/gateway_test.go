@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -350,6 +352,50 @@ func TestVendorThatIsNotThereCostsNothing(t *testing.T) {
 	g := before(t, Anthropic, base+"/v1")
 	if resp, text := g.do("POST", "/v1/messages", fmt.Sprintf(asks[0].body, true)); resp.StatusCode != 502 || !strings.Contains(text, "cannot reach vendor") || g.dropped != 1 {
 		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+}
+
+// A vendor that breaks off before it answers may have begun if it has got all: then the prompt counts, by an estimate. If it has not, nothing does.
+func TestVendorThatDoesNotAnswerCountsForWhatItWasSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		whole bool
+		size  int
+	}{"all was sent": {true, 100}, "half was sent": {false, 8 << 20}} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() { // ends with the listener
+				defer close(done)
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					if c.whole {
+						if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+							_, _ = io.Copy(io.Discard, r.Body)
+						}
+					}
+					_ = conn.(*net.TCPConn).SetLinger(0)
+					_ = conn.Close()
+				}
+			}()
+			g := before(t, Anthropic, "http://"+l.Addr().String()+"/v1")
+			body := `{"model":"m","max_tokens":1000,"system":"` + strings.Repeat("word ", c.size/5) + `"}`
+			resp, text := g.do("POST", "/v1/messages", body)
+			want := []Usage{{Input: (len(body) + 3) / 4, Estimated: true}}
+			if !c.whole {
+				want = nil
+			}
+			if resp.StatusCode != 502 || !slices.Equal(g.settled, want) || g.dropped != 1-len(want) {
+				t.Errorf("%d %s: %+v, %d dropped", resp.StatusCode, text, g.settled, g.dropped)
+			}
+			_ = l.Close()
+			<-done
+		})
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/textproto"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +23,8 @@ type exchange struct {
 	ctx     context.Context // of the request to the vendor, which cancel ends
 	cancel  context.CancelFunc
 	secrets map[string]string
-	sent    func() // is called when the body of the request is not needed any more; nil = it has none
+	whole   atomic.Bool // the vendor was sent all of the request
+	sent    func()      // is called when the body of the request is not needed any more; nil = it has none
 }
 
 // hop are the headers that are of one connection, and those that are ours to say.
@@ -55,6 +58,10 @@ func (x *exchange) ask(body pieces) (*http.Response, error) {
 		req.Header.Set(name, value)
 	}
 	req.Header.Set("Accept-Encoding", "identity")
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn:      func(httptrace.GotConnInfo) { x.whole.Store(false) }, // also of a second try
+		WroteRequest: func(i httptrace.WroteRequestInfo) { x.whole.Store(i.Err == nil) },
+	}))
 	resp, err := x.h.via.transport.RoundTrip(req)
 	if err == nil && x.sent != nil { // it is answered
 		resp.Request = nil // which holds the body
@@ -85,7 +92,7 @@ func (x *exchange) free(body pieces) error {
 func (x *exchange) metered(body pieces, q *Question, c call, stream bool, claim Claim) error {
 	resp, err := x.ask(body)
 	if err != nil {
-		if gone(x.ctx) { // the vendor may have begun
+		if gone(x.ctx) || x.whole.Load() { // the vendor may have begun
 			u := Usage{Input: guess(q), Estimated: true}
 			if gone(x.r.Context()) {
 				u.Output = q.Answer // see hungUp

@@ -100,7 +100,7 @@ func (h *Handler) credentials(in http.Header) (map[string]string, error) {
 
 // serve sends a request on, and its answer back. The error is a *refusal, of which nothing was written yet.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, c call, secrets map[string]string) error {
-	x := exchange{h: h, w: w, r: r, secrets: secrets}
+	x := &exchange{h: h, w: w, r: r, secrets: secrets}
 	x.ctx, x.cancel = context.WithCancel(r.Context())
 	defer func() { x.cancel() }()
 	if r.Method == http.MethodGet {

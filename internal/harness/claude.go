@@ -64,7 +64,10 @@ func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 		b.arg("--system-prompt-snapshot=off")
 	}
 	c.tools(b, &s)
-	c.gateway(b)
+	settings := map[string]any{} // claude takes one --settings, the last
+	if env := c.gateway(b); env != nil {
+		settings["env"] = env
+	}
 	b.set("MCP_TOOL_TIMEOUT", strconv.FormatInt(maxToolTime.Milliseconds(), 10), "CLAUDE_CODE_MAX_RETRIES", "2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1",
 		"DISABLE_AUTOUPDATER", "1", "DISABLE_TELEMETRY", "1", "DISABLE_ERROR_REPORTING", "1")
 	var err error
@@ -72,11 +75,19 @@ func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 		return nil, err
 	}
 	if at.Judged && !s.NoOwnTools {
-		first, err := c.judgeFirst(b)
+		first, err := c.judgeFirst()
 		if err != nil {
 			return nil, err
 		}
 		b.cmd.Stdin = append(first, b.cmd.Stdin...)
+		settings["disableAllHooks"] = false // whatever files say
+	}
+	if len(settings) > 0 {
+		data, err := json.Marshal(settings)
+		if err != nil {
+			b.refuse("its settings cannot be written: %w", err)
+		}
+		b.arg("--settings=" + string(data)) // nothing in it is a secret
 	}
 	b.cmd.KeepStdin = true
 	return b.finish(&s)

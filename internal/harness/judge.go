@@ -61,9 +61,8 @@ var harmless = map[string]bool{"DeferredToolPlaceholder": true, "ToolSearch": tr
 func Harmless(tool string) bool { return harmless[tool] }
 
 // judgeFirst has claude ask before each call of a tool, by the hook that whoever started it has: it comes before its own permissions, whatever
-// their mode. A call about which that fails is not made. The settings of files cannot switch it off.
-func (claude) judgeFirst(b *builder) ([]byte, error) {
-	b.arg("--settings", `{"disableAllHooks":false}`)
+// their mode. A call about which that fails is not made. The settings of files could switch it off, but for those that it is given.
+func (claude) judgeFirst() ([]byte, error) {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": judgeName, "request": map[string]any{"subtype": "initialize",
 		"hooks": map[string]any{"PreToolUse": []any{map[string]any{"hookCallbackIds": []string{judgeName}, "timeout": int(maxToolTime.Seconds()), "onFailure": "block"}}}}})
 }

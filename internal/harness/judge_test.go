@@ -22,12 +22,17 @@ func TestClaudeAsksOnlyWhereItIsJudged(t *testing.T) {
 	at.Judged = true
 	judged, err := claude{}.Command(spec, at)
 	if err != nil || !strings.HasPrefix(string(judged.Stdin), `{"request":{"hooks":{"PreToolUse":[{"hookCallbackIds":["rnix"],"onFailure":"block"`) ||
-		!strings.HasSuffix(string(judged.Stdin), string(plain.Stdin)) || !slices.Contains(judged.Args, `{"disableAllHooks":false}`) {
+		!strings.HasSuffix(string(judged.Stdin), string(plain.Stdin)) || !slices.Contains(judged.Args, `--settings={"disableAllHooks":false}`) {
 		t.Errorf("%s %v %v", judged.Stdin, judged.Args, err)
 	}
-	if strings.Contains(string(plain.Stdin), "hook") || slices.Contains(plain.Args, "--settings") {
+	if strings.Contains(string(plain.Stdin), "hook") || slices.ContainsFunc(plain.Args, func(a string) bool { return strings.HasPrefix(a, "--settings") }) {
 		t.Errorf("it asks without rules: %s %v", plain.Stdin, plain.Args)
 	}
+	at.Gateway = &Gateway{URL: "http://127.0.0.1:9/gateway", Vendors: []Vendor{{Name: "anthropic"}}}
+	if c, err := (claude{}).Command(spec, at); err != nil || strings.Count(strings.Join(c.Args, "\n"), "--settings") != 1 || !slices.Contains(c.Args, `--settings={"disableAllHooks":false,"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:9/gateway/anthropic"}}`) {
+		t.Errorf("its settings: %v %v", c, err) // it takes the last one
+	}
+	at.Gateway = nil
 	spec.NoOwnTools = true
 	if c, err := (claude{}).Command(spec, at); err != nil || string(c.Stdin) != string(plain.Stdin) {
 		t.Errorf("it asks without tools of its own: %s %v", c.Stdin, err)

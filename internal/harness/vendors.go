@@ -159,11 +159,11 @@ func (claude) Vendors(u User) ([]Vendor, error) {
 	return []Vendor{v}, nil
 }
 
-// gateway has claude ask the gateway, whatever the user's settings say.
-func (claude) gateway(b *builder) {
+// gateway has claude ask the gateway, by variables, and returns those that have to stand in its settings too, since the user's go before variables.
+func (claude) gateway(b *builder) map[string]string {
 	g := b.at.Gateway
 	if g == nil {
-		return
+		return nil
 	}
 	env := map[string]string{"ANTHROPIC_BASE_URL": g.at("anthropic")}
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"} {
@@ -174,9 +174,5 @@ func (claude) gateway(b *builder) {
 	for name, value := range env {
 		b.set(name, value)
 	}
-	data, err := json.Marshal(map[string]any{"env": env})
-	if err != nil {
-		b.refuse("its settings cannot be written: %w", err)
-	}
-	b.arg("--settings=" + string(data)) // nothing in it is a secret
+	return env
 }

@@ -43,6 +43,7 @@ type Profile struct {
 	CLI      bool
 	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
 
+	sources config.Sources         // of the configuration
 	learn   func(name, key string) // a key that was read from a file is a secret
 	project string                 // the project's root; Cwd if there is none
 	pin     *pin                   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
@@ -106,7 +107,7 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 
 // Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does,
 // has no other variables, and is confined at least as below says. If the agent is confined, then what says where the home is and which programs are run
-// (HOME, PATH and all others that every child may see), and where agent CLIs have their logins, is as above, or as the daemon has it where that is nil, and of other variables only those
+// (HOME, PATH and all others that every child may see), and where agent CLIs have their logins and vendors are (ANTHROPIC_BASE_URL), is as above, or as the daemon has it where that is nil, and of other variables only those
 // count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which has the network and a login.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
@@ -125,7 +126,9 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 			return !settled(name) && (strings.HasPrefix(name, "RNIX_") || slices.Contains(variables, name))
 		})
 		p.Env = append(own, pick(from, settled)...)
-		p.Lookup = config.Keyed(lookupIn(p.Env), p.Providers.List, p.learn)
+		p.sources.Lookup = lookupIn(p.Env)
+		p.Providers = config.LoadProviders(p.sources) // whose addresses can be variables
+		p.Lookup = config.Keyed(p.sources.Lookup, p.Providers.List, p.learn)
 	}
 	if above != nil {
 		p.CostAs(above)
@@ -133,7 +136,9 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 }
 
 // settled reports whether a variable is not what an agent says: see Bind.
-func settled(name string) bool { return env.Allowed(name) || harness.IsVariable(name) }
+func settled(name string) bool {
+	return env.Allowed(name) || harness.IsVariable(name) || strings.HasSuffix(name, "_BASE_URL")
+}
 
 // BindAs binds p as another profile is bound, which it was read for again.
 func (p *Profile) BindAs(other *Profile) {

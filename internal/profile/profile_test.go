@@ -349,19 +349,24 @@ func TestHostsOfWhatIsStarted(t *testing.T) {
 
 func TestWhatAConfinedAgentStartsHasTheHomeAndProgramsOfThatAgent(t *testing.T) {
 	h := newHost(t)
-	above := h.read(false, "PATH=/usr/bin", "HTTPS_PROXY=http://above", "OWN=1", "CODEX_HOME=/mine")
+	above := h.read(false, "PATH=/usr/bin", "HTTPS_PROXY=http://above", "OWN=1", "CODEX_HOME=/mine", "OPENAI_BASE_URL=http://above/v1")
 	below := sandbox.Usual()
 	below.Within = []string{above.Cwd}
 	value := func(p *Profile, name string) string { v, _ := p.Lookup(name); return v }
 
-	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3", "ANTHROPIC_BASE_URL=http://evil", "CLAUDE_CONFIG_DIR=/evil", "CODEX_HOME=/evil", "LENT=1")
-	p.Bind(above, []string{"LENT", "CODEX_HOME", "CLAUDE_CONFIG_DIR"}, below)
-	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3", "ANTHROPIC_BASE_URL": "", "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "/mine", "LENT": "1"} {
+	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3", "ANTHROPIC_BASE_URL=http://evil", "OPENAI_BASE_URL=http://evil/v1", "CLAUDE_CONFIG_DIR=/evil", "CODEX_HOME=/evil", "LENT=1")
+	p.Bind(above, []string{"LENT", "ANTHROPIC_BASE_URL", "CODEX_HOME", "CLAUDE_CONFIG_DIR"}, below)
+	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3", "ANTHROPIC_BASE_URL": "", "OPENAI_BASE_URL": "http://above/v1", "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "/mine", "LENT": "1"} {
 		if got := value(p, name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
 		}
 		if n := strings.Count("\n"+strings.Join(p.Env, "\n"), "\n"+name+"="); want != "" && n != 1 || want == "" && n > 0 {
 			t.Errorf("%s is there %d times: %q", name, n, p.Env)
+		}
+	}
+	for _, pr := range p.Providers.List {
+		if strings.Contains(pr.BaseURL, "evil") || pr.Name == "openai" && pr.BaseURL != "http://above/v1" {
+			t.Errorf("%s is at %s", pr.Name, pr.BaseURL)
 		}
 	}
 	again := h.read(false, "PATH="+h.dir+"/evil")

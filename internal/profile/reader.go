@@ -66,7 +66,7 @@ func (r *Reader) Read(cwd string, environ []string, trust bool) (*Profile, error
 func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *Profile {
 	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ), project: project}
 	src := config.Sources{UserDir: r.UserDir, ProjectDir: p.project, Home: home, Lookup: p.Lookup, TrustProject: trust}
-	p.Config = config.Load(src)
+	p.sources, p.Config = src, config.Load(src)
 	p.Sandbox = sandbox.Usual().With(p.Config.Sandbox.Settings())
 	for _, rules := range p.Config.Permissions {
 		p.Permissions = p.Permissions.With(rules)

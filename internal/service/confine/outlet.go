@@ -20,7 +20,7 @@ type Network = egress.Proxy
 func outlet(s *Service, box *proc.Box, c *vfs.Caller, by string) error {
 	network := s.Network
 	if network == nil {
-		network = new(Network)
+		network = &s.usual
 	}
 	of := *c
 	client := egress.Client{Refused: func(r sandbox.Refusal) {

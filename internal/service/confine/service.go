@@ -45,6 +45,7 @@ type Service struct {
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Users   *profile.Reader // what the user's own configuration says
 	Network *Network        // nil = that of this machine
+	usual   Network         // that one
 	// Enforced returns which bounds of what a process uses are enforced by cgroups.
 	Enforced func() proc.Enforced
 
