@@ -35,7 +35,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	change, ok := methods[name]
-	if !ok && name != doctorMethod {
+	if !ok && name != doctorMethod && name != placeMethod {
 		refuse(w, http.StatusNotFound, types.Errorf(types.ErrNotFound, "Call", name, "no method of the dashboard; what there is beside it, the command line does"))
 		return
 	}
@@ -53,8 +53,12 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // an answer may take as long as it takes
-	if name == doctorMethod {
+	switch name {
+	case doctorMethod:
 		s.doctor(w, r)
+		return
+	case placeMethod:
+		say(w, place{Dir: s.opt.Dir})
 		return
 	}
 	if change != nil {
@@ -126,6 +130,29 @@ func hand(w http.ResponseWriter, from io.Reader) {
 			panic(http.ErrAbortHandler)
 		}
 	}
+}
+
+// placeMethod is another method of the page that the daemon knows nothing of.
+const placeMethod = "place"
+
+// place is where the dashboard was started.
+type place struct {
+	Dir string `json:"dir"` // absolute; where agents are started, unless the page names another directory
+}
+
+// say answers as the daemon does.
+func say(w http.ResponseWriter, data any) {
+	b, err := json.Marshal(struct {
+		OK   bool `json:"ok"`
+		Data any  `json:"data"`
+	}{true, data})
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, types.Errorf(types.ErrInternal, "Answer", "", "%w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stallTimeout)) // the call may have taken long
+	_, _ = w.Write(append(b, '\n'))                                                  // a browser that has left needs no answer
 }
 
 // refuse answers as the daemon does when it refuses.

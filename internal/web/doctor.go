@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -98,15 +97,5 @@ func (s *Server) doctor(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusGatewayTimeout, types.Errorf(types.ErrTimeout, "Doctor", "", "the checks are not done after %v, as when a disk or the daemon does not answer; they go on, and the next look shows what they find", patience))
 		return
 	}
-	b, err := json.Marshal(struct {
-		OK   bool         `json:"ok"`
-		Data *examination `json:"data"`
-	}{true, x})
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, types.Errorf(types.ErrInternal, "Doctor", "", "%w", err))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stallTimeout)) // the checks may have taken long
-	_, _ = w.Write(append(b, '\n'))                                                  // a browser that has left needs no answer
+	say(w, x)
 }

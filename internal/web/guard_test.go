@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,12 +27,16 @@ func echoing(t *testing.T) (d *dashboard, asked chan any) {
 			asked <- r
 			return ipc.ResumeResponse{}, nil
 		})
+		ipc.Handle(s, ipc.Spawn, func(_ context.Context, _ *ipc.Peer, r ipc.SpawnRequest) (ipc.SpawnResponse, error) {
+			asked <- r
+			return ipc.SpawnResponse{}, nil
+		})
 		ipc.Handle(s, ipc.Shutdown, func(context.Context, *ipc.Peer, ipc.Empty) (ipc.Empty, error) {
 			asked <- "shutdown"
 			return ipc.Empty{}, nil
 		})
 	})
-	return serve(t, Options{Socket: socket, Env: []string{"KEY=of the person"}, Dir: "/"}), asked
+	return serve(t, Options{Socket: socket, Env: []string{"KEY=of the person"}, Dir: "/home/me/project"}), asked
 }
 
 func TestLinkLetsOneBrowserInOnce(t *testing.T) {
@@ -187,7 +192,7 @@ func TestOnlyWhatIsListedIsThere(t *testing.T) {
 			t.Errorf("%s gives %d", path, res.StatusCode)
 		}
 	}
-	for _, m := range []string{"shutdown", "spawn", "read_path", "write_path", "gc", "mcp_test", "Ping", "ping%00", "..%2fshutdown", "session_call"} {
+	for _, m := range []string{"shutdown", "compose_up", "read_path", "write_path", "gc", "mcp_test", "Ping", "ping%00", "..%2fshutdown", "session_call"} {
 		if res, body := b.do("POST", "/api/v1/"+m, "{}", nil); res.StatusCode != http.StatusNotFound || code(t, body) != "NOT_FOUND" {
 			t.Errorf("%s gives %d: %s", m, res.StatusCode, body)
 		}
@@ -221,6 +226,55 @@ func TestPageCannotSayTheEnvironment(t *testing.T) {
 		if res, _ := b.do("POST", "/api/v1/resume", body, nil); res.StatusCode == 200 && body != "" {
 			t.Errorf("%q is accepted", body)
 		}
+	}
+}
+
+func TestPageStartsAgentsAsThePerson(t *testing.T) {
+	d, asked := echoing(t)
+	b := d.inside()
+	for dir, want := range map[string]string{"": "/home/me/project", "sub/../other": "/home/me/project/other", "/tmp/x/": "/tmp/x"} {
+		if res, body := b.do("POST", "/api/v1/spawn", `{"intent":"look","cwd":"`+dir+`"}`, nil); res.StatusCode != 200 {
+			t.Fatalf("%d %s", res.StatusCode, body)
+		}
+		if r := (<-asked).(ipc.SpawnRequest); r.Intent != "look" || r.Cwd != want || !slices.Equal(r.Env, []string{"KEY=of the person"}) {
+			t.Errorf("the daemon got %+v", r)
+		}
+	}
+	for _, body := range []string{`{"intent":"x","env":["A=b"]}`, `{"intent":"x","Trust_Project":true}`, `{"intent":"x","parent":"1"}`, `{"intent":"x","session":"s"}`, `{"intent":"x","issue":"s"}`} {
+		if res, text := b.do("POST", "/api/v1/spawn", body, nil); res.StatusCode != http.StatusForbidden || code(t, text) != "PERMISSION" {
+			t.Errorf("%s: %d %s", body, res.StatusCode, text)
+		}
+	}
+	if len(asked) > 0 {
+		t.Error("the daemon was asked")
+	}
+}
+
+// Whatever a method does, another site, a form and who was not let in cannot call it.
+func TestEveryMethodIsGuarded(t *testing.T) {
+	d, asked := echoing(t)
+	b := d.inside()
+	refused := []struct {
+		header map[string]string
+		status int
+	}{
+		{map[string]string{keyHeader: ""}, http.StatusUnauthorized},
+		{map[string]string{keyHeader: "AAAA"}, http.StatusUnauthorized},
+		{map[string]string{"Origin": "http://evil.example"}, http.StatusForbidden},
+		{map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		{map[string]string{"Host": "evil.example"}, http.StatusForbidden},
+		{map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
+	}
+	names := append(slices.Sorted(maps.Keys(methods)), doctorMethod, placeMethod)
+	for _, name := range names {
+		for _, c := range refused {
+			if res, body := b.do("POST", "/api/v1/"+name, `{"target":"1"}`, c.header); res.StatusCode != c.status {
+				t.Errorf("%s with %v gives %d: %s", name, c.header, res.StatusCode, body)
+			}
+		}
+	}
+	if len(asked) > 0 {
+		t.Error("the daemon was asked")
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 
 	"rnix/ipc"
 	"rnix/types"
@@ -11,8 +12,8 @@ import (
 // rewrite makes of a request of the page the one that the daemon gets; nil = the same bytes.
 type rewrite func(o Options, body []byte) ([]byte, error)
 
-// methods are those that the page may call: what looks, and what steers an agent that is there. What starts something
-// new, writes files, or concerns the daemon itself is not among them: a person does that in a terminal.
+// methods are those that the page may call: what looks, what starts agents and steers them, and what takes their work over. What reads
+// or writes any file, removes something for good, or concerns the daemon itself is not among them: a person does that in a terminal.
 var methods = map[string]rewrite{
 	ipc.Ping.Name: nil, ipc.DaemonStatus.Name: nil, ipc.StorageProgress.Name: nil, ipc.DU.Name: nil,
 	ipc.ListProcs.Name: nil, ipc.ListResumable.Name: nil, ipc.GetProcDetail.Name: nil, ipc.Lineage.Name: nil,
@@ -25,8 +26,10 @@ var methods = map[string]rewrite{
 
 	ipc.Signal.Name: nil, ipc.SignalTree.Name: nil, ipc.Steer.Name: nil, ipc.Rename.Name: nil, ipc.Compact.Name: nil, ipc.ComposeDown.Name: nil,
 	ipc.ListAsks.Name: nil, ipc.AnswerAsk.Name: nil, ipc.RevokeGrant.Name: nil,
+	ipc.Merge.Name: nil,
 
 	// The environment and the trust of these come from who started the dashboard, never from the page.
+	ipc.Spawn.Name: filled(startable),
 	ipc.Resume.Name: filled(func(o Options, r *ipc.ResumeRequest) error {
 		if r.Cwd != "" {
 			return notHere("cwd")
@@ -39,6 +42,26 @@ var methods = map[string]rewrite{
 	ipc.ListAgents.Name:    filled(ownProject),
 	ipc.ListSkills.Name:    filled(ownProject),
 	ipc.MCPList.Name:       filled(ownProject),
+}
+
+// startable lets a person start an agent, as rnix run does. Below which process, and as whose session, only the command line says.
+func startable(o Options, r *ipc.SpawnRequest) error {
+	switch {
+	case r.Parent != "":
+		return notHere("parent")
+	case r.Session != "", r.Issue != "":
+		return notHere("session")
+	}
+	r.Cwd = o.in(r.Cwd)
+	return own(o, &r.Env, r.TrustProject)
+}
+
+// in returns a directory that the page names, as one that is entered where the dashboard was started.
+func (o Options) in(dir string) string {
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	return filepath.Join(o.Dir, dir)
 }
 
 // filled reads a request as the daemon would, has fill complete it, and writes it anew: so nothing of what the page
@@ -74,10 +97,7 @@ func own(o Options, env *[]string, trust bool) error {
 }
 
 func ownProject(o Options, r *ipc.ProjectRequest) error {
-	if r.Cwd != "" {
-		return notHere("cwd")
-	}
-	r.Cwd = o.Dir
+	r.Cwd = o.in(r.Cwd)
 	return own(o, &r.Env, r.TrustProject)
 }
 

@@ -12,9 +12,9 @@ import (
 
 // kept are the methods that the page must not have, each with the reason.
 var kept = map[string]string{
-	"shutdown": "the daemon is not the page's", "spawn": "starts what a page thought of", "wait": "takes a result away from its parent",
-	"compose_up": "as spawn", "supervise_up": "as spawn", "supervise_add": "as spawn", "supervise_check": "reads any file", "supervise_stop": "not asked for",
-	"restore_files": "writes files", "merge": "writes files", "remove_worktree": "writes files", "write_path": "writes anywhere", "read_path": "reads any file",
+	"shutdown": "the daemon is not the page's", "wait": "takes a result away from its parent",
+	"compose_up": "reads any file", "supervise_up": "as compose_up", "supervise_add": "as compose_up", "supervise_check": "reads any file", "supervise_stop": "not asked for",
+	"restore_files": "writes files", "remove_worktree": "writes files", "write_path": "writes anywhere", "read_path": "reads any file",
 	"list_path": "as read_path", "gc": "removes histories", "remove": "removes a history for good", "keep": "not asked for", "unarchive": "not asked for", "fsck": "can repair", "explain_sandbox": "not asked for", "same_caller": "of who serves others, about its callers",
 	"mcp_test": "starts a program", "mcp_mount": "as mcp_test", "mcp_unmount": "not asked for", "send": "speaks as nobody", "recv": "takes a message away from an agent", "join_group": "not asked for", "leave_group": "not asked for",
 	"signal_group": "reaches more than the page shows", "export_run": "hands a whole history out, for the command line to write down", "session_tools": "an agent's own", "session_call": "an agent's own", "session_judge": "an agent's own", "notify_test": "runs a program of the user's",

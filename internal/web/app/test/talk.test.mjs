@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { markdown } from '../src/lib/markdown.js';
 import { hear, newSpeech, underWay } from '../src/lib/speech.js';
+import { belongs, requests, span, tokens } from '../src/lib/start.js';
+import { groups } from '../src/lib/compare.js';
 import { about, changed, edit, result, turns } from '../src/lib/turns.js';
 
 const bytes = (s) => Buffer.byteLength(s);
@@ -73,4 +75,30 @@ test('a call stands with its result, and says what it is about', () => {
   assert.deepEqual(changed('a\na', 'a'), [' a', '-a']);
   assert.equal(result(call('c', 'complete', { result: '# Done\n' })), '# Done\n');
   assert.equal(result(call('c', 'shell', { result: 'x' })), null);
+});
+
+test('what is filled in becomes requests, or says what is wrong', () => {
+  assert.deepEqual(requests({ intent: ' do it ', tokens: '200k', usd: '2.50', tree: true, base: 'main', model: 'a, b', name: 'x', hosts: 'npm,go', timeout: '1h30m', steps: '0', cwd: ' /d ', effort: 'high', sandbox: '' }), {
+    errors: {}, requests: ['a', 'b'].map((model, i) => ({ intent: ' do it ', cwd: '/d', reasoning_effort: 'high', context_budget: 200000, budget_usd: 2.5, max_steps: 0, timeout_ms: 5400000, hosts: ['npm', 'go'], worktree: { base: 'main' }, model, name: `x-${i + 1}` })),
+  });
+  assert.deepEqual(requests({ intent: 'x' }), { errors: {}, requests: [{ intent: 'x' }] });
+  assert.deepEqual(Object.keys(requests({ intent: ' ', tokens: '-1', usd: '1e3', steps: 'x', timeout: '5', model: 'a b', tree: true, branch: 'c' }).errors), ['intent', 'tokens', 'usd', 'steps', 'timeout', 'branch']);
+  assert.ok(requests({ intent: 'é'.repeat(600000) }).errors.intent.includes('1200000'));
+  for (const [s, n] of [['50000', 50000], ['1.5M', 1500000], ['0', 0], ['', NaN], ['1e9', NaN], ['k', NaN], ['Infinity', NaN]]) assert.deepEqual(tokens(s), n, s);
+  for (const [s, n] of [['90s', 90000], ['1h30m', 5400000], ['500ms', 500], ['10', NaN], ['-1s', NaN]]) assert.deepEqual(span(s), n, s);
+});
+
+test('a refusal belongs to a field', () => {
+  const of = (message, v = {}) => belongs({ message }, v);
+  assert.equal(of('Spawn: hosts: "a/" is no host: a name has letters'), 'hosts');
+  assert.equal(of('x: no agent of this name; there is assistant'), 'agent');
+  assert.equal(of('Spawn /nosuch: no such file or directory', { cwd: '/nosuch' }), 'cwd');
+  assert.equal(of('/d: there can be no work tree of it', { cwd: '/d' }), 'tree');
+  assert.equal(of('the daemon is stopping'), '');
+});
+
+test('agents with one task stand together', () => {
+  const p = (pid, intent, model, created_at, more) => ({ pid, intent, model, created_at, ...more });
+  assert.deepEqual(groups([p(1, 'a', 'm', '1'), p(2, 'b', 'm', '2'), p(3, 'a', 'n', '3'), p(4, 'b', 'm', '9', { kind: 'compose' }), p(5, 'c', 'm', '4'), p(6, 'c', 'm', '5')]).map((g) => [g.intent, g.of.map((x) => x.pid), g.models]),
+    [['c', [6, 5], ['m']], ['a', [3, 1], ['m', 'n']]]);
 });

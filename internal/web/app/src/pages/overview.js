@@ -185,7 +185,7 @@ function Overview() {
           <button type="button" class="quiet" onClick=${() => order(c.name)}>${c.text}${view.sort === c.name ? (view.down ? ' ↓' : ' ↑') : ''}</button></span>`)}
         <span role="columnheader" class="acts"><span class="sr">Actions</span></span>
       </div>
-      ${rows.length === 0 ? html`<p class="empty">${query ? 'No process matches.' : html`No agent runs. Start one in a terminal: <code>rnix "Report on this project"</code>`}</p>`
+      ${rows.length === 0 ? html`<p class="empty">${query ? 'No process matches.' : html`No agent runs. <a href=${href('start')}>Start one</a>, here or in a terminal: <code>rnix "Report on this project"</code>`}</p>`
         : html`<${Rows} count=${rows.length} height=${tall} at=${place} role="rowgroup"
           draw=${(i, style) => {
             const r = rows[i];

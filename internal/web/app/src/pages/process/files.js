@@ -7,6 +7,7 @@ import { ended } from '../../lib/fold.js';
 import { diffCommand } from '../../lib/advice.js';
 import { Answer, Table } from '../../ui/answer.js';
 import { Lines } from '../../ui/lines.js';
+import { Tree } from './tree.js';
 import { Line } from '../../ui/text.js';
 
 const words = { A: 'added', D: 'deleted', M: 'changed', T: 'another type' };
@@ -27,7 +28,7 @@ export function Diff({ d, p, steps }) {
 
 // until says up to when a difference is.
 function until({ to, from }) {
-  const since = from.base ? 'its branch began' : from.step ? `the end of step ${from.step}` : 'before its first step';
+  const since = from.base ? 'the beginning of its branch' : from.step ? `the end of step ${from.step}` : 'before its first step';
   const end = to.now ? 'now' : `the end of ${to.broken ? '' : 'its '}step ${to.step}`;
   return `From ${since} to ${end}.` + (to.broken ? ` Step ${to.broken} did not end: what it has changed is not kept.` : '');
 }
@@ -38,7 +39,7 @@ export function Files({ id, p, query, turn }) {
   const of = useCall('diff_files', request, { on: turn, every: 3000 });
   const steps = to ? [from, to] : from ? [from, p.step] : [];
   const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
-  return html`<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
+  return html`<${Tree} id=${id} p=${p} turn=${turn} /><div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
       <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'its last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
     <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
 }

@@ -34,7 +34,7 @@ function Family({ family, id }) {
 export function Lineage({ id, turn }) {
   const of = useCall('lineage', { target: id }, { on: turn, every: 3000 });
   return html`<${Answer} of=${of} draw=${(d) => html`<h2>Forks</h2>
-    ${d.family.length > 1 ? html`<${Family} family=${d.family} id=${id} />` : html`<p class="empty">It was not forked, and is no fork.</p>`}
+    ${d.family.length > 1 ? html`<${Family} family=${d.family} id=${id} /><p><a href=${href('compare', {}, { of: d.family.slice(0, 12).map((r) => r.uuid).join(',') })}>Side by side</a></p>` : html`<p class="empty">It was not forked, and is no fork.</p>`}
     <h2>Runs</h2>
     <${Table} label="Runs" rows=${d.runs} columns=${[
       { text: 'Run', num: true, cell: (r) => r.run }, { text: 'PID', num: true, cell: (r) => r.pid }, { text: 'How', cell: (r) => r.how }, { text: 'Began', cell: (r) => moment(r.began) },

@@ -1,0 +1,98 @@
+// A person starts agents from the page: what is wrong stands beside its field, several models stand side by side, and work is merged.
+import { scenario, shot, want, until, accessible, advised, ask, origin } from './browser.mjs';
+
+await scenario(async ({ page, problems }) => {
+  const forms = async (name) => {
+    for (const [form, width, scheme] of [['light', 1280, 'light'], ['dark', 1280, 'dark'], ['phone', 390, 'light']]) {
+      await page.setViewportSize({ width, height: width < 760 ? 844 : 800 });
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.waitForTimeout(100);
+      await shot(page, `${name}-${form}`);
+      await accessible(page, `${name} (${form})`);
+      want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} (${form}) has to be scrolled sideways`);
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.emulateMedia({ colorScheme: 'light' });
+  };
+  const field = (name) => page.locator(`[data-field=${name}]`);
+  const put = (name, text) => field(name).locator('input, textarea').first().fill(text);
+  const start = page.getByRole('button', { name: /^Start/ });
+  const text = () => page.locator('main').innerText();
+
+  await page.getByRole('link', { name: 'Start', exact: true }).click();
+  await field('agent').locator('option', { hasText: 'assistant' }).waitFor({ state: 'attached' });
+  want((await field('cwd').locator('input').getAttribute('placeholder')).includes('/'), 'the page does not say where agents are started');
+  await forms('start');
+
+  // What is wrong, before anything is asked and as the daemon says it.
+  await page.getByText('More', { exact: true }).click();
+  await put('tokens', 'many');
+  await put('usd', 'a dollar');
+  await put('timeout', 'soon');
+  await start.click();
+  for (const [name, words] of [['intent', 'Say what is to be done'], ['tokens', 'such as 50000, 200k'], ['usd', 'such as 2.50'], ['timeout', '90s or 10m']]) await field(name).locator('.error', { hasText: words }).waitFor();
+  want(await page.evaluate(() => document.activeElement.name) === 'intent', 'the first mistake has not the focus');
+  await forms('start-errors');
+  for (const name of ['usd', 'timeout']) await put(name, '');
+  await put('tokens', '200k');
+  await put('intent', 'write a poem <b>now</b>');
+  const refused = async (name, value, words) => {
+    await put(name, value);
+    await start.click();
+    await field(name).locator('.error', { hasText: words }).waitFor();
+    await put(name, '');
+  };
+  await refused('cwd', '/no/such/place', '/no/such/place');
+  await refused('hosts', 'bad/', 'is no host');
+  await field('tree').getByRole('checkbox').check();
+  await refused('branch', 'main', 'main');
+  want((await field('intent').locator('textarea').inputValue()) === 'write a poem <b>now</b>', 'a refusal loses the task');
+  problems.length = 0; // the refusals are told on the console
+  await page.reload();
+  await until(async () => (await field('intent').locator('textarea').inputValue()) === 'write a poem <b>now</b>', 'a reload loses the task');
+
+  // Two models, each in a work tree, side by side.
+  await put('model', 'claude-sonnet-4-5, claude-haiku-4-5');
+  await page.getByRole('button', { name: 'Start 2 agents' }).click();
+  await page.locator('.one').nth(1).waitFor();
+  await until(async () => (await page.locator('.one .badge', { hasText: 'done' }).count()) === 2, 'both are done');
+  await until(async () => (await page.locator('.one .files li', { hasText: 'poem.txt' }).count()) === 2, 'the files of both are there');
+  want((await ask('budget')) === '200000 200000', 'the budgets are ' + await ask('budget'));
+  await forms('compare');
+  await page.goto(origin + '/#/compare');
+  await page.getByRole('link', { name: 'write a poem <b>now</b>' }).click();
+  await until(async () => (await page.locator('.one').count()) === 2, 'the choice leads to both');
+
+  // The work of one is merged, with a preview; that of the other meets it, and nothing is lost. The commands do what they say.
+  const [one, two] = JSON.parse(await ask('uuids'));
+  await page.goto(`${origin}/#/process/${one}/files`);
+  await page.getByRole('button', { name: 'Merge…' }).click();
+  const dialog = page.locator('dialog');
+  await dialog.getByText('poem.txt').waitFor();
+  await dialog.getByText('has changed').waitFor();
+  await shot(page, 'merge');
+  await accessible(page, 'the preview of a merge');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  want((await ask('read poem.txt')) === '', 'it was merged without a yes');
+  await page.getByRole('button', { name: 'Merge…' }).click();
+  await dialog.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.locator('.done-note', { hasText: 'Merged' }).waitFor();
+  want((await ask('read poem.txt')).startsWith('a poem'), 'it was not merged');
+  await page.getByText('In a terminal', { exact: true }).click();
+  await forms('tree');
+  const undo = await page.locator('.done-note code').last().textContent();
+  await page.goto(`${origin}/#/process/${two}/files`);
+  await page.getByRole('button', { name: 'Merge…' }).click();
+  await dialog.getByRole('button', { name: 'Merge', exact: true }).click();
+  await page.locator('.toast.bad', { hasText: 'merge by hand' }).getByRole('button').click();
+  problems.length = 0; // the refusal is told on the console
+  want((await ask('run ' + undo)) === 'done', undo + ' fails');
+  want((await ask('read poem.txt')) === '', 'the merge was not undone');
+  await page.getByText('In a terminal', { exact: true }).click();
+  const command = async (what) => page.locator('.commands li', { hasText: what }).locator('code').textContent();
+  const byHand = await command('by hand');
+  want((await ask('run ' + byHand)) === 'done', byHand + ' fails');
+  want((await ask('read poem.txt')).startsWith('a poem'), 'it was not merged by hand');
+  want((await ask('run ' + await command('push its branch'))) === 'done', 'its branch cannot be pushed');
+  if (process.env.RNIX_TEST_PROGRAM) await advised(page, '.commands', /(rnix worktree pr \d+)/, (c) => `${c} | grep 'push -u origin'`);
+});

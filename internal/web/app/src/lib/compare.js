@@ -1,0 +1,15 @@
+// Which processes can stand side by side. Pure.
+
+// groups returns the tasks that several agents have, the newest first: [{intent, of, models, last}].
+export function groups(procs) {
+  const by = new Map();
+  for (const p of procs) {
+    if (p.kind || !p.intent) continue;
+    if (!by.has(p.intent)) by.set(p.intent, []);
+    by.get(p.intent).push(p);
+  }
+  return [...by].filter(([, of]) => of.length > 1).map(([intent, of]) => ({
+    intent, of: of.toSorted((a, b) => b.pid - a.pid), models: [...new Set(of.map((p) => p.model || p.provider).filter(Boolean))],
+    last: of.reduce((t, p) => (p.created_at > t ? p.created_at : t), ''),
+  })).sort((a, b) => (a.last < b.last ? 1 : -1));
+}

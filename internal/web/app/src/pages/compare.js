@@ -1,0 +1,63 @@
+// Several agents side by side: those with one task, or a process and its forks.
+import { html } from '../lib/html.js';
+import { useCall } from '../lib/ask.js';
+import { elapsed, ended, stands } from '../lib/fold.js';
+import { age, cost, count, moment } from '../lib/format.js';
+import { href } from '../lib/router.js';
+import { clock, find, procs, second } from '../lib/store.js';
+import { groups } from '../lib/compare.js';
+import { Answer, Facts, Table } from '../ui/answer.js';
+import { Badge } from '../ui/badge.js';
+import { Markdown } from '../ui/markdown.js';
+import { Line } from '../ui/text.js';
+
+const most = 12; // that stand side by side
+const few = 12; // files that are named
+
+function Files({ id, turn }) {
+  const of = useCall('diff_files', { target: id, stat: true }, { on: turn, every: 3000 });
+  return html`<${Answer} of=${of} draw=${(d) => html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}</p>
+    ${d.files.length > 0 && html`<ul class="files">${d.files.slice(0, few).map((f) => html`<li key=${f.path}><${Line} value=${f.path} class="mono" /> <small>${f.binary ? 'binary' : `+${f.added || 0} −${f.deleted || 0}`}</small></li>`)}${d.files.length > few ? html`<li>and ${d.files.length - few} more</li>` : ''}</ul>`}`} />`;
+}
+
+function One({ id }) {
+  second.value;
+  const row = find(id);
+  const turn = row ? `${row.state} ${row.step} ${row.tokens_used}` : '';
+  const detail = useCall('get_proc_detail', { target: id }, { on: turn });
+  const sum = useCall('cost', { by: 'process', under: id }, { on: turn, every: 3000 });
+  return html`<section class="one" aria-label=${'Process ' + (detail.data?.pid || id.slice(0, 8))}><${Answer} of=${detail} draw=${(d) => {
+    const p = row || { ...d, at: clock() };
+    const t = sum.data?.total, more = t && t.processes > 1;
+    return html`<h2><a href=${href('process', { id })}>${p.pid} <${Line} value=${p.name || p.agent || 'agent'} most=${40} /></a> <${Badge} p=${p} /></h2>
+      <${Facts} facts=${[
+        ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
+        ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', cost(p)], ['Time', age(elapsed(p, clock())) + (stands(p) ? '' : ' so far')],
+        ['With descendants', more && `${count(t.tokens)} tokens, ${cost(t)}, ${t.processes} processes`],
+        ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
+      ]} />
+      <${Files} id=${id} turn=${turn} />
+      ${d.result && html`<details open><summary>Result</summary><${Markdown} value=${d.result} start=${4000} /></details>`}`;
+  }} /></section>`;
+}
+
+// Choices are the tasks that several processes have.
+function Choices() {
+  const of = useCall('list_procs', { all: true, limit: 1000 }, { on: procs.value.rows.size, every: 3000 });
+  return html`<h1>Side by side</h1><p>Agents with the same task. <a href=${href('start')}>Start</a> some with several models, or fork one.</p>
+    <${Answer} of=${of} draw=${(d) => html`<${Table} label="Tasks" empty="No two processes have the same task." rows=${groups(d.procs).slice(0, 100)} columns=${[
+      { text: 'Task', cell: (g) => html`<a href=${href('compare', {}, { of: g.of.slice(0, most).map((p) => p.uuid).join(',') })}><${Line} value=${g.intent} most=${160} /></a>` },
+      { text: 'Processes', num: true, cell: (g) => g.of.length }, { text: 'Models', cell: (g) => html`<${Line} value=${g.models.join(', ')} most=${120} />` }, { text: 'Last', cell: (g) => moment(g.last) },
+    ]} />`} />`;
+}
+
+function Compare({ query }) {
+  const ids = [...new Set((query.get('of') || '').split(',').filter(Boolean))];
+  const first = useCall('get_proc_detail', ids.length ? { target: ids[0] } : null).data;
+  if (!ids.length) return html`<${Choices} />`;
+  return html`<h1>Side by side</h1>${first && html`<p><${Line} value=${first.intent} most=${400} /></p>`}
+    <div class="beside">${ids.slice(0, most).map((id) => html`<${One} key=${id} id=${id} />`)}</div>
+    ${ids.length > most && html`<p>${ids.length - most} more are not shown.</p>`}<p><a href=${href('compare')}>Others with the same task</a></p>`;
+}
+
+export default { name: 'compare', path: '/compare', title: 'Side by side', Page: Compare };
