@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,8 @@ type Provider struct {
 	Headers         map[string]string // variables are replaced: may hold secrets
 	MaxTokens       int
 	ReasoningEffort string
-	Thinking        int // of the driver anthropic: tokens to think with; -1 = as many as the model likes; 0 = it is not asked to
+	Thinking        int    // of the driver anthropic: tokens to think with; -1 = as many as the model likes; 0 = it is not asked to
+	API             string // of the OpenAI drivers: APIChat or APIResponses; see AsksBy
 	ExtraArgs       []string
 	Timeout         time.Duration // of one call
 	Grace           time.Duration // between asking a CLI to end and killing it
@@ -59,6 +61,27 @@ const (
 	ToolsOwn    = "own"    // its own tools and the kernel's
 	ToolsKernel = "kernel" // the kernel's alone, so that all it does is a call of the kernel
 )
+
+// The ways to ask a server of OpenAI's kind.
+const (
+	APIChat      = "chat"      // Chat Completions, which most servers speak
+	APIResponses = "responses" // what a model has thought goes back to it
+)
+
+// vendorHost is where OpenAI itself answers.
+const vendorHost = "api.openai.com"
+
+// AsksBy returns the way in which a provider with an OpenAI driver is asked: what it says itself, else APIResponses for OpenAI and APIChat for others.
+func (p Provider) AsksBy() string {
+	if p.API != "" {
+		return p.API
+	}
+	u, err := url.Parse(p.BaseURL)
+	if p.Driver == DriverOpenAI && (p.BaseURL == "" || err == nil && u.Hostname() == vendorHost) {
+		return APIResponses
+	}
+	return APIChat
+}
 
 // agentSuffix ends the names of drivers that are an agent's command line.
 const agentSuffix = "-agent"

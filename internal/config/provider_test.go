@@ -323,3 +323,25 @@ func FuzzConfigFile(f *testing.F) {
 		}
 	})
 }
+
+func TestOpenAIIsAskedOverResponsesAndOthersOverChat(t *testing.T) {
+	for text, want := range map[string]string{
+		"{name: openai}": APIResponses,
+		"{name: openai, base_url: https://api.openai.com/v1}":                                  APIResponses,
+		"{name: openai, base_url: http://127.0.0.1:1/v1}":                                      APIChat,
+		"{name: openai, api: chat}":                                                            APIChat,
+		"{name: mine, driver: openai-compat, base_url: http://127.0.0.1:1/v1}":                 APIChat,
+		"{name: mine, driver: openai-compat, base_url: http://127.0.0.1:1/v1, api: responses}": APIResponses,
+	} {
+		p := LoadProviders(sources(t, map[string]string{"user/providers.yaml": "providers:\n  - " + text + "\n"}))
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(text, "}"), "{name: "), ",")
+		if got := p.find(name).AsksBy(); len(p.Problems) > 0 || got != want {
+			t.Errorf("%s: %q, want %q; %v", text, got, want, p.Problems)
+		}
+	}
+	for _, text := range []string{"{name: openai, api: rest}", "{name: anthropic, api: chat}", "{name: openai, api: {a: b}}"} {
+		if p := LoadProviders(sources(t, map[string]string{"user/providers.yaml": "providers:\n  - " + text + "\n"})); len(p.Problems) == 0 {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}

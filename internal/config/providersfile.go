@@ -33,6 +33,7 @@ type providerEntry struct {
 	MaxTokens       int                   `yaml:"max_tokens"`
 	ReasoningEffort string                `yaml:"reasoning_effort"`
 	Thinking        scalar                `yaml:"thinking"`
+	API             string                `yaml:"api"`
 	ExtraArgs       []string              `yaml:"extra_args"`
 	TimeoutSec      int                   `yaml:"timeout_sec"`
 	GraceSec        int                   `yaml:"grace_sec"`
@@ -80,8 +81,8 @@ var driverKeys = map[string][]string{
 	DriverCodexAgent:   agentKeys,
 	DriverOpencode:     agentKeys,
 	DriverAnthropic:    {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking"},
-	DriverOpenAI:       {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort"},
-	DriverOpenAICompat: {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort"},
+	DriverOpenAI:       {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "api"},
+	DriverOpenAICompat: {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "api"},
 	DriverReplay:       {"script"},
 	DriverOffline:      nil,
 }
@@ -97,7 +98,7 @@ var drivers = []string{DriverAnthropic, DriverClaude, DriverClaudeAgent, DriverC
 // specialKeys are those that not every driver has. untrusted are those that a project may not set:
 // they say what is started, where the conversation goes, and which secret goes along.
 var (
-	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking", "script", "tools", "sandbox"}
+	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking", "api", "script", "tools", "sandbox"}
 	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "api_key_file", "headers", "tools", "sandbox"}
 )
 
@@ -292,6 +293,7 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 			return ""
 		}
 	}
+	set("api", e.API, &p.API, among(APIChat, APIResponses))
 	set("tools", e.Tools, &p.Tools, among(ToolsOwn, ToolsKernel))
 	set("sandbox", e.Sandbox, &p.Sandbox, among("read-only", "workspace-write", "full"))
 	if d.Has(key + ".extra_args") {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // responsesAPI is the Responses API of OpenAI.
@@ -26,8 +27,12 @@ func (responsesAPI) parse(body []byte, into *Request) error {
 	into.Model, into.Stream, into.System = in.Model, in.Stream, in.Instructions
 	into.Tools = in.Tools.names()
 	open := map[string]bool{}
-	for _, i := range in.Input {
+	for n, i := range in.Input {
 		switch i.Type {
+		case "reasoning":
+			if next := in.Input[n:]; len(next) == 1 || next[1].Type != "reasoning" && next[1].Type != "function_call" && next[1].Type != "custom_tool_call" && next[1].Role != "assistant" {
+				return errors.New("item '" + i.ID + "' of type 'reasoning' was provided without its required following item")
+			}
 		case "", "message":
 			into.Messages = append(into.Messages, Message{Role: i.Role, Text: i.Content.text()})
 		case "additional_tools":
@@ -61,6 +66,14 @@ type responsesItem struct {
 	Input     string      `json:"input,omitempty"` // of a custom tool
 	Output    looseBlocks `json:"output,omitempty"`
 	Tools     toolList    `json:"tools,omitempty"`
+}
+
+// responsesThought is an item of reasoning, which comes back encrypted.
+type responsesThought struct {
+	Type      string `json:"type"`
+	ID        string `json:"id"`
+	Summary   []any  `json:"summary"`
+	Encrypted string `json:"encrypted_content"`
 }
 
 // toolList is tools, some of them in namespaces.
@@ -113,6 +126,9 @@ func (d responsesAPI) response(id, status string, r Reply, u Usage, output []any
 
 // items are what a reply says: its text, if it has any, and its calls.
 func (responsesAPI) items(id string, r Reply) (out []any) {
+	if r.Reasoning != "" {
+		out = append(out, responsesThought{"reasoning", id + "_r", []any{map[string]string{"type": "summary_text", "text": r.Reasoning}}, "sealed:" + r.Reasoning})
+	}
 	if r.Text != "" || len(r.ToolCalls) == 0 {
 		out = append(out, map[string]any{"type": "message", "id": id + "_m", "role": "assistant", "status": "completed",
 			"content": []any{map[string]any{"type": "output_text", "text": r.Text, "annotations": []any{}}}})
@@ -140,13 +156,13 @@ func (d responsesAPI) stream(out *events, id string, _ Request, r Reply, u Usage
 		return false
 	}
 	items := d.items(id, r)
-	if _, call := items[0].(responsesItem); call {
+	if !slices.ContainsFunc(items, func(i any) bool { _, message := i.(map[string]any); return message }) {
 		if !text(func(string) bool { return true }) { // no text, but what follows one
 			return false
 		}
 	}
 	for i, item := range items {
-		if _, call := item.(responsesItem); !call {
+		if _, message := item.(map[string]any); message {
 			start := map[string]any{"type": "message", "id": id + "_m", "role": "assistant", "status": "in_progress", "content": []any{}}
 			if !send("response.output_item.added", map[string]any{"output_index": i, "item": start}) || !text(func(p string) bool {
 				return send("response.output_text.delta", map[string]any{"output_index": i, "content_index": 0, "item_id": id + "_m", "delta": p})
@@ -155,10 +171,17 @@ func (d responsesAPI) stream(out *events, id string, _ Request, r Reply, u Usage
 			}
 		} else if !send("response.output_item.added", map[string]any{"output_index": i, "item": item}) {
 			return false
+		} else if t, ok := item.(responsesThought); ok && !send("response.reasoning_summary_text.delta", map[string]any{"output_index": i, "summary_index": 0, "item_id": t.ID, "delta": r.Reasoning}) {
+			return false
 		}
 		if !send("response.output_item.done", map[string]any{"output_index": i, "item": item}) {
 			return false
 		}
+	}
+	if r.Stop != "" { // why it is not complete
+		whole := d.response(id, "completed", r, u, items)
+		whole["status"], whole["incomplete_details"] = "incomplete", map[string]string{"reason": r.Stop}
+		return send("response.incomplete", map[string]any{"response": whole})
 	}
 	return send("response.completed", map[string]any{"response": d.response(id, "completed", r, u, items)})
 }

@@ -75,6 +75,9 @@ func (m *Makers) Make(pr config.Provider) (llm.LLMDriver, error) {
 	case config.DriverAnthropic:
 		return llm.NewAnthropic(http)
 	case config.DriverOpenAI, config.DriverOpenAICompat:
+		if pr.AsksBy() == config.APIResponses {
+			return llm.NewResponses(http)
+		}
 		return llm.NewOpenAI(http)
 	}
 	return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "no driver %s", pr.Driver)
