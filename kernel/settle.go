@@ -11,6 +11,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/redact"
+	"rnix/internal/schema"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -67,6 +68,11 @@ func sound(intent string, opts *SpawnOpts, secrets *redact.Set) error {
 	}
 	if err := opts.Labels.Check(); err != nil {
 		return bad("%w", err)
+	}
+	if len(opts.OutputSchema) > 0 && opts.From == nil {
+		if _, err := schema.Parse(opts.OutputSchema); err != nil {
+			return bad("the output schema: %w", err)
+		}
 	}
 	if err := noSecretIn(secrets, opts); err != nil {
 		return err

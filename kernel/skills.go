@@ -18,7 +18,7 @@ import (
 // instruct settles what an agent is told from the beginning: the caller's text, the agent's, and its skills.
 func instruct(p *Process, ag *agent.Agent, secrets *redact.Set) {
 	var parts []string
-	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt()} {
+	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt(), wanted(p.opts.OutputSchema)} {
 		if s = strings.TrimSpace(s); s != "" {
 			parts = append(parts, s)
 		}

@@ -42,7 +42,7 @@ type kits struct {
 
 // of returns the kit of a process.
 func (ks *kits) of(p *Process) (*kit, error) {
-	if len(p.MCPMounts) > 0 {
+	if len(p.MCPMounts) > 0 || len(p.opts.OutputSchema) > 0 {
 		return ks.made(p)
 	}
 	key := fmt.Sprintf("%t %t %q %q", p.Rights.Allowed == nil, p.depth >= ks.depth, p.Rights.Allowed, p.Rights.Denied)
@@ -77,6 +77,9 @@ func (ks *kits) made(p *Process) (*kit, error) {
 			continue
 		}
 		spec := loop.Meta[kind]
+		if kind == loop.Complete {
+			spec = bringing(spec, p.opts.OutputSchema)
+		}
 		kt.meta[spec.Name] = kind
 		kt.list = append(kt.list, vfs.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Path: actions.Paths[kind],
 			Effect: cmp.Or(actions.Effects[kind], vfs.EffectNone), Independent: kind == loop.Spawn})
@@ -118,7 +121,7 @@ func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, erro
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, Plan: func() string { return planOf(p) }, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed,
+		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, Plan: func() string { return planOf(p) }, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
 	}, host{asking{postman{k, p}}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)

@@ -1,5 +1,7 @@
 package types
 
+import "encoding/json"
+
 // ProcSpec is what is asked for when a process is started. A request on the wire and the options of a start have it as it stands here; the files
 // of workflows and supervisors, in which a person writes the same, are turned into it. A nil number leaves the choice to the agent, then to the
 // configuration.
@@ -23,4 +25,6 @@ type ProcSpec struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	Net     string `json:"net,omitempty"`
 	Bounds  Bounds `json:"bounds,omitzero"` // of what it starts; what is not said is as the configuration and the agent say
+	// OutputSchema is a JSON Schema that the result must fit, of at most 64 KiB; null = any text. A fork has it, a child does not.
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }

@@ -32,6 +32,7 @@ type output struct {
 	quiet, verbose bool
 	ascii          bool
 	lastLine       bool    // of results, only the last line
+	exact          bool    // the result is JSON that a schema has asked for, and nothing else goes to standard output
 	broken         error   // the first failure to write the answer
 	live           *status // the line that is being kept at the bottom of the terminal; nil = none
 	prog           string

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +29,8 @@ type runData struct {
 	Suspended    bool    `json:"suspended,omitempty"`
 	types.Denials
 	Warnings []string `json:"warnings,omitempty"`
+	// Structured is the result of an agent that was asked for one of an --output-schema.
+	Structured json.RawMessage `json:"structured_output,omitempty"`
 
 	Worktree *ipc.Worktree `json:"worktree,omitempty"`
 }
@@ -75,8 +78,17 @@ type runResult struct {
 	ExitCode  int        `json:"exit_code"`
 	Reason    string     `json:"exit_reason,omitempty"`
 	types.Denials
-	Error    *types.WireError `json:"error,omitempty"`
-	Worktree *ipc.Worktree    `json:"worktree,omitempty"`
+	Structured json.RawMessage  `json:"structured_output,omitempty"` // as of runData
+	Error      *types.WireError `json:"error,omitempty"`
+	Worktree   *ipc.Worktree    `json:"worktree,omitempty"`
+}
+
+// structured returns the result of an agent that has ended well and was asked for JSON; nil = it was not.
+func structured(o *output, result string, err error) json.RawMessage {
+	if !o.exact || err != nil || !json.Valid([]byte(result)) {
+		return nil
+	}
+	return json.RawMessage(result)
 }
 
 func (w *watch) init() *runInit {
@@ -192,15 +204,21 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	err := endError(r.Exit)
 	switch out.format {
 	case asJSON:
-		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
+		data := &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
 			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
-			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, Warnings: warnings, Worktree: tree}})
+			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, Warnings: warnings, Worktree: tree}
+		data.Structured = structured(out, r.Result, err)
+		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
 	case asStream:
 		last := streamResult(r, subtype(r.Exit, interrupted), err)
-		last.Worktree = tree
+		last.Worktree, last.Structured = tree, structured(out, r.Result, err)
 		out.object(last)
 	default:
-		out.result(r.Result)
+		if !out.exact {
+			out.result(r.Result)
+		} else if err == nil {
+			out.raw([]byte(strings.TrimSpace(r.Result) + "\n"))
+		}
 		if out.talks() {
 			out.say(exitLine(out, r))
 		} else if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -17,7 +18,10 @@ import (
 	"rnix/internal/ash"
 	"rnix/internal/config"
 	"rnix/internal/price"
+	"rnix/internal/schema"
+	"rnix/internal/yamlfile"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // maxIntent is the longest intent in bytes. What is longer belongs in a file that the agent reads.
@@ -80,6 +84,7 @@ type runOptions struct {
 	timeout  time.Duration
 	format   string
 	partial  bool
+	schema   string
 }
 
 func runFlags(a *app, c *cobra.Command) *runOptions {
@@ -119,6 +124,8 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default: the agent in which this runs)")
+	f.StringVar(&o.schema, "output-schema", "", "a file with a JSON Schema: the result is JSON that fits it, and nothing else is printed")
+	_ = c.MarkFlagFilename("output-schema", "json")
 	f.BoolVar(&a.out.lastLine, "result-last-line", false, "print only the last non-empty line of the result")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")
 	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json: what the model says as it comes, too")
@@ -205,6 +212,15 @@ func (o *runOptions) settle(changed func(string) bool) error {
 		}
 	}
 	var err error
+	if changed("output-schema") {
+		if o.req.OutputSchema, err = schemaFile(a, o.schema); err != nil {
+			return err
+		}
+		if a.out.lastLine {
+			return usagef("", "--result-last-line would print a part of the JSON that --output-schema asks for; leave one out")
+		}
+		a.out.exact = true
+	}
 	if o.req.Asks, err = asksOf(a, o.asks, !o.detach); err != nil {
 		return err
 	}
@@ -222,6 +238,18 @@ func (o *runOptions) settle(changed func(string) bool) error {
 	}
 	o.req.Env = a.host.Environ
 	return nil
+}
+
+// schemaFile reads a JSON Schema.
+func schemaFile(a *app, name string) (json.RawMessage, error) {
+	b, err := yamlfile.ReadFile(absolutePath(a, name), schema.Max+1)
+	if err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "", name, "cannot read the schema of --output-schema: %w", yamlfile.Cause(err))
+	}
+	if _, err := schema.Parse(b); err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "", name, "%w", err)
+	}
+	return b, nil
 }
 
 // intent returns what is to be done: the flag, the arguments, or standard input.

@@ -75,7 +75,9 @@ func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResp
 	case asStream:
 		out.object(streamResult(r, "suspended", why))
 	default:
-		out.result(r.Result)
+		if !out.exact {
+			out.result(r.Result)
+		}
 		head := "[kernel] PID " + r.PID.String() + " "
 		if !out.talks() {
 			head = out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " "

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rnix/internal/pattern"
+	"rnix/internal/schema"
 )
 
 // namePattern is what a node or a variable can be called. A node's name is a part of names of processes,
@@ -167,7 +168,7 @@ const maxLabel = 200
 
 // Label is an item as people are shown which one it is: one line, cut if it is long.
 func Label(item any) string {
-	s := oneLine(Text(item))
+	s := schema.OneLine(Text(item))
 	if len(s) > maxLabel {
 		s = strings.ToValidUTF8(s[:maxLabel], "") + "..."
 	}

@@ -212,6 +212,8 @@ type Settled struct {
 	FallbackModel    string        `json:"fallback_model,omitempty"`
 	Effort           string        `json:"reasoning_effort,omitempty"`
 	Timeout          time.Duration `json:"timeout_ns,omitempty"`
+	// OutputSchema is the JSON Schema that the result must fit; null = any text will do.
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Descent
 	// Inputs are what the process was given with its intent; their texts are files of the history.
 	Inputs []InputRef `json:"inputs,omitempty"`

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs 
 			i++
 			continue
 		}
-		if note := tooEarly(l, &actions[i]); note != "" {
+		if note := cmp.Or(tooEarly(l, &actions[i]), unfit(l, &actions[i])); note != "" {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: %s", note)
 			l.host.Complete(&actions[i], outs[i].Err)
 			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {

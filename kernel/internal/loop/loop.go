@@ -88,6 +88,8 @@ type Config struct {
 	MaxSteps int // 0 = no limit
 	// Completed returns how a run ends that the model has ended with a step, which is not recorded yet; nil = as completed.
 	Completed func(rec *step.StepRecord) types.ExitStatus
+	// Accept returns a result as it is passed on, or why it is not what it must be; nil = any will do.
+	Accept func(result string) (string, error)
 	FailStop  int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
 	Budget    Budget
 	Window    int // context window in tokens; 0 = unknown
@@ -161,6 +163,7 @@ type Loop struct {
 	partial  string // an answer that was cut by the output limit, so far
 	cuts     int
 	empties  int
+	rejects  int       // how often a result was not what it must be
 	after    bool      // something is said when the step in hand has ended, whatever it ends with
 	again    time.Time // when the step in hand was reopened; zero = it was begun in this run
 }
@@ -351,7 +354,8 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 	}
 	var end End
 	if i >= 0 {
-		end = ending(rec, goodEnd(l, rec), actions[i].result(resp.Content))
+		result, why := accepted(l, &actions[i], resp.Content)
+		end = settled(rec, goodEnd(l, rec), result, why)
 	}
 	if err := l.close(rec); err != nil {
 		return storage(err), true

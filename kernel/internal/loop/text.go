@@ -55,6 +55,11 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 		if more, err = stays(l, false); err != nil {
 			return storage(err), true
 		}
+		if !more && resp.StopReason != stopFailed {
+			if more, err = unfitText(l, l.partial); err != nil {
+				return storage(err), true
+			}
+		}
 		if more {
 			l.partial = "" // the next answer is the result
 		}
@@ -70,7 +75,11 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 		err := types.Errorf(types.ErrDriver, "Process", "", "the task failed: %s", strings.TrimLeft(firstLine(l.partial), "# "))
 		exit = types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}
 	}
-	end := ending(rec, exit, l.partial)
+	result, why := l.partial, error(nil)
+	if l.cfg.Accept != nil {
+		result, why = l.cfg.Accept(l.partial)
+	}
+	end := settled(rec, exit, result, why)
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
