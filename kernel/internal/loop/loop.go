@@ -89,10 +89,10 @@ type Config struct {
 	// Completed returns how a run ends that the model has ended with a step, which is not recorded yet; nil = as completed.
 	Completed func(rec *step.StepRecord) types.ExitStatus
 	// Accept returns a result as it is passed on, or why it is not what it must be; nil = any will do.
-	Accept func(result string) (string, error)
-	FailStop  int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
-	Budget    Budget
-	Window    int // context window in tokens; 0 = unknown
+	Accept   func(result string) (string, error)
+	FailStop int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
+	Budget   Budget
+	Window   int // context window in tokens; 0 = unknown
 	// Compactor makes the conversation shorter.
 	Compactor Compactor
 	// Aside says that the model can be asked for a summary of the conversation.
