@@ -1,10 +1,13 @@
 package daemon_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +33,8 @@ func TestRealToolsReachAllowedHosts(t *testing.T) {
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer plain.Close()
 	defer secure.Close()
+	user, _ := os.UserHomeDir()
+	rustup := cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(user, ".rustup")) // where the cargo of rustup is
 	tools := map[string]string{
 		"curl":    "curl -sS http://%s/x",
 		"git":     "git ls-remote http://%s/x",
@@ -37,6 +42,8 @@ func TestRealToolsReachAllowedHosts(t *testing.T) {
 		"pip3":    "pip3 download --no-input --retries 0 --disable-pip-version-check --index-url http://%[1]s/simple --trusted-host %[1]s nothing",
 		"go":      "cd $TMPDIR && GOFLAGS=-mod=mod GOPROXY=http://%s GONOSUMDB=* GOTOOLCHAIN=local go list -m example.com/nothing@v1.0.0",
 		"python3": "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://%s/x\")'",
+		"cargo":   "cd $TMPDIR && export RUSTUP_HOME=" + rustup + " CARGO_HOME=$PWD/cargo CARGO_REGISTRIES_MINE_INDEX=sparse+http://%s/ CARGO_NET_RETRY=0 && cargo new -q fetches && cd fetches && echo 'nothing = { version = \"1\", registry = \"mine\" }' >>Cargo.toml && cargo fetch",
+		"apt-get": "cd $TMPDIR && mkdir -p lists/partial cache/archives/partial && echo 'deb [trusted=yes] http://%s/debian stable main' >sources.list && apt-get -o Dir::State::Lists=$PWD/lists -o Dir::Cache=$PWD/cache -o Dir::Etc::SourceList=$PWD/sources.list -o Dir::Etc::SourceParts=- -o APT::Sandbox::User= -o Acquire::Retries=0 update",
 		"wget":    "wget -q -t 1 http://%s/x",
 	}
 	var network, line []string
