@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 )
 
 // A real command line works in a network of hosts: its model is reached by the proxy, the kernel at the road in its box, and nothing else. So do its model's commands.
 func TestRealCommandLinesReachAllowedHostsAlone(t *testing.T) {
-	for _, name := range []string{"claude", "codex"} {
+	for _, name := range soak.Pick(t, "agent CLIs", []string{"claude", "codex"}, []string{"claude", "codex", "opencode"}) {
 		t.Run(name, func(t *testing.T) {
 			cli := own[name]
 			u := newUser(t, name, nil)
