@@ -106,4 +106,5 @@ type CostLine struct {
 	CostUSD    *float64   `json:"cost_usd"`                  // of what has a known price; null = nothing has
 	Unpriced   int        `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in CostUSD
 	Estimated  bool       `json:"estimated,omitempty"`       // some of the tokens were counted by us
+	ActiveMs   int64      `json:"active_ms,omitempty"`       // of a total without Since: how long its processes have worked, together; deleted ones are left out
 }

@@ -22,12 +22,12 @@ const markdownText = "# What I did\n\n1. made `made.txt`\n2. **looked** at it, a
 type speaker struct{ slow atomic.Int32 }
 
 func (m *speaker) speak(r llmtest.Request) llmtest.Reply {
-	text := said(r)
+	text := strings.TrimSpace(said(r))
 	results := 0
 	for _, m := range r.Messages {
 		results += len(m.Results)
 	}
-	call := func(name string, input map[string]string) llmtest.Reply {
+	call := func(name string, input map[string]any) llmtest.Reply {
 		b, _ := json.Marshal(input) // strings always can
 		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: fmt.Sprint("c", results), Name: name, Input: string(b)}}}
 	}
@@ -37,13 +37,21 @@ func (m *speaker) speak(r llmtest.Request) llmtest.Reply {
 	case strings.Contains(text, "show all"):
 		switch results {
 		case 0:
-			return call("write_file", map[string]string{"path": "made.txt", "content": "one\n" + hostileText})
+			return call("write_file", map[string]any{"path": "made.txt", "content": "one\n" + hostileText})
 		case 1:
-			return call("shell", map[string]string{"command": "cat made.txt; echo '" + strings.Repeat("y", 3000) + "'"})
+			return call("shell", map[string]any{"command": "cat made.txt; echo '" + strings.Repeat("y", 3000) + "'"})
 		}
 		return llmtest.Reply{Text: markdownText}
+	case text == "ask me" && results == 0:
+		return call("ask", map[string]any{"question": "Which colour?", "choices": []string{"red", "blue"}})
+	case text == "ask me":
+		return llmtest.Reply{Text: "You like blue."}
+	case text == "have a child" && results == 0:
+		return call("spawn", map[string]any{"intent": "be small"})
+	case text == "fail":
+		return llmtest.Reply{Status: 400, Text: "no"}
 	case strings.Contains(text, "busily") && results == 0:
-		return call("shell", map[string]string{"command": "until [ -e release ]; do sleep 0.1; done"})
+		return call("shell", map[string]any{"command": "until [ -e release ]; do sleep 0.1; done"})
 	case strings.Contains(text, "without end"):
 		return llmtest.Reply{Text: "on and on ", Pause: 50 * time.Millisecond, Endless: true}
 	case strings.Contains(text, "slowly"):

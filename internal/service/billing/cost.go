@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/procview"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -33,6 +34,11 @@ func (d *Service) cost(ctx context.Context, _ *ipc.Peer, req ipc.CostRequest) (i
 		resp.Since = req.Since.UTC().Format(time.DateOnly)
 	}
 	resp.Lines, resp.Total = addUp(all, req.By, resp.Since)
+	for i := range all {
+		if resp.Since == "" {
+			resp.Total.ActiveMs += all[i].active.Milliseconds()
+		}
+	}
 	return resp, nil
 }
 
@@ -42,6 +48,7 @@ type spender struct {
 	pid          types.PID
 	name, agent  string
 	intent       string
+	active       time.Duration
 	spending     []step.Spending
 }
 
@@ -56,10 +63,10 @@ func (d *Service) spenders() []spender {
 		}
 	}
 	for _, i := range d.Kernel.List() {
-		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, i.Spending})
+		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, i.Elapsed, i.Spending})
 	}
 	info := func(i *step.ProcInfo) {
-		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, spendingOf(i)})
+		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, procview.Elapsed(i), spendingOf(i)})
 	}
 	stored := d.Index.List()
 	for n := range stored {
@@ -70,7 +77,7 @@ func (d *Service) spenders() []spender {
 		info(&archived[n].Info)
 	}
 	for _, t := range d.Removed.Deleted() {
-		put(spender{t.UUID, t.Parent, t.PID, t.Name, t.Agent, t.Intent, t.Spending})
+		put(spender{t.UUID, t.Parent, t.PID, t.Name, t.Agent, t.Intent, 0, t.Spending})
 	}
 	return out
 }

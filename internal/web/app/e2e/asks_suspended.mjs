@@ -23,6 +23,6 @@ await scenario(async ({ page, problems }) => {
   await page.locator('.toast', { hasText: 'the answer counts when it is resumed' }).waitFor();
   await until(async () => (await card.count()) === 0, 'the card goes');
   want((await ask('made')) === '', 'it ran before it was resumed');
-  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Resume', exact: true }).click();
   await until(async () => (await ask('made')) === 'late', 'it runs when it is resumed');
 });

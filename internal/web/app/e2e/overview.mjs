@@ -3,6 +3,15 @@ import { scenario, shot, want, until, accessible, link } from './browser.mjs';
 
 await scenario(async ({ page, context, browser }) => {
   await page.waitForSelector('.wire.live');
+  // The curves are right when they are first seen.
+  await page.addInitScript(() => {
+    window.firsts = new Set();
+    setInterval(() => document.querySelectorAll('.chart small').forEach((el) => window.firsts.add(el.textContent)), 5);
+  });
+  await page.reload();
+  await page.locator('.chart small', { hasText: /^[1-9]/ }).waitFor();
+  const firsts = await page.evaluate(() => [...window.firsts]);
+  want(!firsts.some((t) => /^\$?0 /.test(t)), 'a curve says at first: ' + firsts);
   want(!page.url().includes('key') && !page.url().includes('token'), 'a secret stays in the address: ' + page.url());
   await page.waitForSelector('[data-pid="1"]');
   await page.locator('.chart small', { hasText: /^[1-9]/ }).waitFor(); // the curves are there

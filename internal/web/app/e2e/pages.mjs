@@ -77,10 +77,11 @@ await scenario(async ({ page }) => {
   await accessible(page, 'a workflow');
   await page.locator('[data-node=build]').click();
   await has('node build hang');
-  await page.getByRole('button', { name: 'Steer' }).click();
-  await page.getByRole('textbox', { name: 'What it should know' }).fill('go on now');
-  await page.getByRole('button', { name: 'Send' }).click();
-  await page.getByRole('button', { name: 'Pause', exact: true }).click().catch(() => {});
+  await page.locator('#say').waitFor();
+  await page.keyboard.press('s');
+  await page.keyboard.type('go on now');
+  await page.keyboard.press('Enter');
+  await page.locator('.message.waits', { hasText: 'go on now' }).waitFor();
   await at(`/compose/${ids.run}`);
 
   // The others.

@@ -107,4 +107,45 @@ await scenario(async ({ page, problems }) => {
   for (const sign of ['<script>', '<img src=x', '(javascript:', '‹U+202E›', '␛[31m', 'https://evil.example/']) want((await talk()).includes(sign), `${sign} is not seen`);
   await page.locator('.act', { hasText: 'made.txt' }).locator('.diff .add').first().waitFor();
   await forms('talk-markdown');
+
+  // A question is answered beside the conversation, and a parent has the sums of its family.
+  const asking = await ask('spawn ask me');
+  await page.goto(`${origin}/#/process/${asking}`);
+  await page.locator('.card', { hasText: 'Which colour?' }).waitFor();
+  await accessible(page, 'a question beside the conversation');
+  await shot(page, 'talk-question');
+  await page.waitForTimeout(600); // the cards have moved
+  await page.getByRole('button', { name: /^Answer ask \d+ with blue/ }).click();
+  await until(async () => (await talk()).includes('You like blue'), 'the answer is heard');
+  const parent = await ask('spawn have a child');
+  await page.goto(`${origin}/#/process/${parent}`);
+  await page.locator('.family', { hasText: '2 processes' }).waitFor();
+
+  // Notifications come when a person wants them, and only while no one looks.
+  await page.addInitScript(() => {
+    window.notes = [];
+    window.asked = 0;
+    window.Notification = class {
+      static get permission() { return window.asked ? 'granted' : 'default'; }
+      static async requestPermission() { window.asked++; return 'granted'; }
+      constructor(title, { body }) { window.notes.push(`${title}: ${body}`); }
+    };
+    document.hasFocus = () => false;
+  });
+  await page.reload();
+  await page.locator('.wire.live').waitFor();
+  want((await page.evaluate(() => window.asked)) === 0, 'the permission is asked for without a click');
+  await page.getByRole('button', { name: 'Notifications' }).click();
+  await page.locator('.bell[aria-pressed=true]').waitFor();
+  await accessible(page, 'notifications');
+  await until(async () => { // the stream has begun some time after the click
+    await ask('spawn quickly');
+    return (await page.evaluate(() => window.notes)).some((n) => n.endsWith('is done: quickly'));
+  }, 'it is told that an agent is done');
+  await ask('spawn ask me');
+  await ask('spawn fail');
+  await until(async () => { const n = (await page.evaluate(() => window.notes)).join('\n'); return n.includes('asks you') && n.includes('failed: exit'); }, 'it is told of an ask and of a failure');
+  await page.getByRole('button', { name: 'Notifications' }).click();
+  await page.locator('.bell[aria-pressed=false]').waitFor();
+  problems.length = 0; // what fails is told on the console
 });

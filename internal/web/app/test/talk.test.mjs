@@ -4,6 +4,7 @@ import { markdown } from '../src/lib/markdown.js';
 import { hear, newSpeech, underWay } from '../src/lib/speech.js';
 import { belongs, requests, span, tokens } from '../src/lib/start.js';
 import { groups } from '../src/lib/compare.js';
+import { notice } from '../src/lib/notice.js';
 import { about, changed, edit, result, turns } from '../src/lib/turns.js';
 
 const bytes = (s) => Buffer.byteLength(s);
@@ -101,4 +102,12 @@ test('agents with one task stand together', () => {
   const p = (pid, intent, model, created_at, more) => ({ pid, intent, model, created_at, ...more });
   assert.deepEqual(groups([p(1, 'a', 'm', '1'), p(2, 'b', 'm', '2'), p(3, 'a', 'n', '3'), p(4, 'b', 'm', '9', { kind: 'compose' }), p(5, 'c', 'm', '4'), p(6, 'c', 'm', '5')]).map((g) => [g.intent, g.of.map((x) => x.pid), g.models]),
     [['c', [6, 5], ['m']], ['a', [3, 1], ['m', 'n']]]);
+});
+
+test('a notification tells of asks, and of the ends of what a person has started', () => {
+  const p = { pid: 3, uuid: 'u', name: 'night\u202e', intent: 'do\nit' };
+  assert.deepEqual(notice({ kind: 'asked', text: 'shell rm x', args: '7' }, p), { title: 'PID 3 (night‹U+202E›) asks you', body: 'shell rm x', tag: 'ask u 7' });
+  assert.deepEqual(notice({ kind: 'exited', exit: { code: 1 } }, p), { title: 'PID 3 (night‹U+202E›) failed: exit 1', body: 'do it', tag: 'end u' });
+  assert.equal(notice({ kind: 'exited' }, p).title, 'PID 3 (night‹U+202E›) is done');
+  assert.equal(notice({ kind: 'exited', exit: { code: 1 } }, { ...p, parent_uuid: 'v' }), null);
 });

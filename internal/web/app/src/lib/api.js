@@ -63,8 +63,9 @@ const slice = 10, rest = 10; // milliseconds of reading, and of leaving the thre
 //   each(data, id)       for each event
 //   missed({from, to})   these were lost to us
 //   fresh()              what comes next is from the beginning: forget what there was
+//   awake               it is read out of sight, too
 //   state(word, error)   'live', 'down' (with why; it tries again), 'asleep', 'ended' (complete, or refused with error)
-export function stream(method, request, { each, missed, fresh, state = () => {}, resumes = true }) {
+export function stream(method, request, { each, missed, fresh, state = () => {}, resumes = true, awake = false }) {
   let stopped = false, ended = false, last = '', instance = '', attempt = 0;
   let abort = null, timer = 0, sleeper = 0;
 
@@ -131,7 +132,7 @@ export function stream(method, request, { each, missed, fresh, state = () => {},
   function sight() {
     clearTimeout(sleeper);
     if (ended) return;
-    if (document.hidden) {
+    if (document.hidden && !awake) {
       sleeper = setTimeout(() => { cut(); abort = null; state('asleep'); }, hiddenAfter);
     } else if (!abort) {
       attempt = 0;

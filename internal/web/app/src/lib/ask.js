@@ -3,32 +3,45 @@ import { useEffect, useRef, useState } from './html.js';
 import { call } from './api.js';
 
 // useCall calls a method and returns {data, error, loading, again}; again asks anew, at once, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
-// ms, and keeps showing the last answer meanwhile. With request null nothing is asked.
+// ms, and keeps showing the last answer meanwhile. What is under way is waited for, unless it is about something else. With request null nothing is asked.
 export function useCall(method, request, { on = null, every = 1000 } = {}) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
-  const last = useRef({ at: 0, body: '', turn: 0 });
+  const last = useRef({ at: 0, body: '', turn: 0, flight: null, stale: false });
   const [turn, setTurn] = useState(0);
   const body = JSON.stringify(request);
+  useEffect(() => () => last.current.flight?.abort(), []);
   useEffect(() => {
+    const r = last.current;
     if (request === null) return undefined;
-    const abort = new AbortController();
-    const other = last.current.body !== body; // about something else
-    if (other) setState((s) => ({ data: last.current.body ? null : s.data, error: null, loading: true }));
-    last.current.body = body;
+    const other = r.body !== body; // about something else
+    if (other) setState((s) => ({ data: r.body ? null : s.data, error: null, loading: true }));
+    const now = other || r.turn !== turn; // a person waits
+    if (now) {
+      r.flight?.abort();
+      r.flight = null;
+    }
+    r.body = body;
+    r.turn = turn;
     const ask = async () => {
-      last.current.at = Date.now();
+      if (r.flight) {
+        r.stale = true;
+        return;
+      }
+      const abort = (r.flight = new AbortController());
+      r.stale = false;
+      r.at = Date.now();
       try {
         const data = await call(method, request, { signal: abort.signal });
         if (!abort.signal.aborted) setState({ data, error: null, loading: false });
       } catch (error) {
         if (!abort.signal.aborted) setState((s) => ({ data: s.data, error, loading: false }));
       }
+      if (r.flight !== abort) return;
+      r.flight = null;
+      if (r.stale && !abort.signal.aborted) ask();
     };
-    const now = other || last.current.turn !== turn; // a person waits
-    last.current.turn = turn;
-    const left = now ? 0 : Math.max(0, last.current.at + every - Date.now());
-    const timer = setTimeout(ask, left);
-    return () => { clearTimeout(timer); abort.abort(); };
+    const timer = setTimeout(ask, now ? 0 : Math.max(0, r.at + every - Date.now()));
+    return () => clearTimeout(timer);
   }, [method, body, on, turn]);
   const again = () => {
     setState((s) => ({ ...s, loading: true }));

@@ -33,7 +33,7 @@ function One({ id }) {
       <${Facts} facts=${[
         ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
         ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', cost(p)], ['Time', age(elapsed(p, clock())) + (stands(p) ? '' : ' so far')],
-        ['With descendants', more && `${count(t.tokens)} tokens, ${cost(t)}, ${t.processes} processes`],
+        ['With descendants', more && `${count(t.tokens)} tokens, ${cost(t)}, ${age(t.active_ms || 0)} of work, ${t.processes} processes`],
         ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
       ]} />
       <${Files} id=${id} turn=${turn} />

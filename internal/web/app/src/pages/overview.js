@@ -41,14 +41,14 @@ const span = 30 * 60; // seconds that the curves show
 function Curves() {
   useEffect(() => look(), []);
   second.value; // they move on when nothing is used
-  const { curve } = usage.value;
+  const { curve, read } = usage.value;
   const step = Math.floor(clock() / 1000 / 5);
   const s = useMemo(() => series(curve, clock() / 1000, span), [usage.value, step]);
   const when = s.since ? 'since ' + moment(s.since * 1000) : 'in the last 30 minutes'; // the daemon does not remember everything
   const lost = curve.lost ? `; ${count(curve.lost)} events came too fast to count` : '';
   return html`<div class="curves">
-    <${Chart} title="Tokens per minute" text=${`${count(s.sum)} ${when}${lost}`} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
-    <${Chart} title="Dollars per minute" text=${`${s.dollars || !s.sum ? dollars(s.dollars) : 'none known'} ${when}`} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
+    <${Chart} title="Tokens per minute" text=${read ? `${count(s.sum)} ${when}${lost}` : 'reading …'} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
+    <${Chart} title="Dollars per minute" text=${read ? `${s.dollars || !s.sum ? dollars(s.dollars) : 'none known'} ${when}` : 'reading …'} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
   </div>`;
 }
 

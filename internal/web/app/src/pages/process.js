@@ -35,6 +35,13 @@ const tabs = [
   { name: 'lineage', text: 'Lineage', View: Lineage },
 ];
 
+// Below says what a process and its descendants have used together, if it has any.
+function Below({ id, turn }) {
+  const t = useCall('cost', { by: 'process', under: id }, { on: turn, every: 3000 }).data?.total;
+  if (!(t?.processes > 1)) return null;
+  return html`<p class="glance family"><span>with its descendants: ${t.processes} processes</span> <span>${t.estimated ? '~' : ''}${count(t.tokens)} tokens</span> <span>cost ${cost(t)}</span>${t.active_ms ? html` <span>${age(t.active_ms)} of work</span>` : ''}</p>`;
+}
+
 function Head({ p, id, tab }) {
   second.value;
   const now = clock();
@@ -57,6 +64,7 @@ function Head({ p, id, tab }) {
       ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
       ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${age(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
     </p>
+    <${Below} id=${id} turn=${`${p.state} ${p.step} ${p.tokens_used}`} />
     <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>
       ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}
       ${p.kind === 'compose' && html`<a class="button" href=${href('compose', { id })}>Workflow</a>`}
@@ -67,8 +75,10 @@ function Head({ p, id, tab }) {
 
 // toField leads to where a person says something.
 function toField(id) {
-  if (!document.getElementById('say')) go(href('process', { id }));
-  setTimeout(() => document.getElementById('say')?.focus(), 50);
+  const field = document.getElementById('say');
+  if (field) return field.focus();
+  go(href('process', { id }));
+  setTimeout(() => document.getElementById('say')?.focus(), 300); // when it is there
 }
 
 function Process({ params, query }) {

@@ -5,6 +5,7 @@ import { inside, leave } from '../lib/session.js';
 import { wire, startStore } from '../lib/store.js';
 import { theme, nextTheme } from '../lib/theme.js';
 import { open } from '../lib/asks.js';
+import { noticing, toggleNotices } from '../lib/notices.js';
 import { shown } from '../lib/keys.js';
 import { Dialogs, tell } from './dialog.js';
 import { Toasts } from './toast.js';
@@ -65,6 +66,8 @@ function NotFound() {
   return html`<h1>Nothing is here</h1><p>No page has this address. <a href="#/">To the overview</a></p>`;
 }
 
+const Bell = ({ on }) => html`<svg width="16" height="16" viewBox="0 0 16 16" fill=${on ? 'currentColor' : 'none'} stroke="currentColor" stroke-width="1.3" aria-hidden="true"><path d="M8 1.8c-2.6 0-4.2 1.9-4.2 4.4v3L2.5 11.6h11L12.2 9.2v-3C12.200 3.700 10.600 1.800 8 1.800z" /><path d="M6.600 13.300a1.500 1.500 0 0 0 2.800 0" />${on ? '' : html`<path d="M2 14 14 2" />`}</svg>`;
+
 export function App({ pages }) {
   if (!inside.value) return html`<${Stranger} /><${Toasts} />`;
   const { page, params, query } = route.value;
@@ -76,6 +79,7 @@ export function App({ pages }) {
       <span class="sr" role="status">${open.value ? `${open.value} ${open.value === 1 ? 'call waits' : 'calls wait'} for your answer` : ''}</span>
       <${Wire} />
       <button type="button" class="quiet" aria-label=${`Colours: ${theme.value}; change`} title=${'Colours: ' + theme.value} onClick=${nextTheme}>${themes[theme.value]}</button>
+      ${noticing.value !== null && html`<button type="button" class="quiet bell" aria-pressed=${noticing.value} aria-label="Notifications" title=${`Notifications of what asks, fails or is done: ${noticing.value ? 'on' : 'off'}`} onClick=${toggleNotices}><${Bell} on=${noticing.value} /></button>`}
       <button type="button" class="quiet" aria-label="Keys" onClick=${help}>?</button>
       <button type="button" class="quiet" onClick=${leave}>Log out</button>
     </header>

@@ -1,5 +1,5 @@
 // The files that it has changed, with their differences, over all steps or between two.
-import { html, useMemo } from '../../lib/html.js';
+import { html, useMemo, useRef } from '../../lib/html.js';
 import { count } from '../../lib/format.js';
 import { href, go } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
@@ -39,7 +39,9 @@ export function Files({ id, p, query, turn }) {
   const of = useCall('diff_files', request, { on: turn, every: 3000 });
   const steps = to ? [from, to] : from ? [from, p.step] : [];
   const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
-  return html`<${Tree} id=${id} p=${p} turn=${turn} /><div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
+  const tree = useRef(false); // it has a git work tree: a difference from its beginning says so
+  tree.current ||= Boolean(of.data?.from.base);
+  return html`${tree.current && html`<${Tree} id=${id} p=${p} turn=${turn} />`}<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
       <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'its last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
     <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
 }
