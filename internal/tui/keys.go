@@ -33,9 +33,9 @@ type binding struct {
 	do    func(*Model) tea.Cmd
 }
 
-// bindings returns the table, without the keys that panes have of their own.
+// bindings returns the table, without the keys that panes have of their own. Where there is no room for all hints, the first ones are shown.
 func bindings() []binding {
-	return slices.Concat(moveKeys(), listKeys(), actionKeys(), screenKeys(), textKeys(), inputKeys(), askKeys(), helpKeys())
+	return slices.Concat(moveKeys(), actionKeys(), listKeys(), screenKeys(), textKeys(), inputKeys(), askKeys(), helpKeys())
 }
 
 func key(p place, keys, what, hint string, do func(*Model) tea.Cmd) binding {

@@ -116,28 +116,46 @@ func at(lines []string, i, w int) string {
 // paneDigits are the keys of the panes.
 const paneDigits = "1234567890-"
 
-// tabText is how a pane is called among the others, in w cells: where there is no room for all names, only the one in
-// sight has its name.
-func tabText(m *Model, i, w int) string {
-	digit, whole := " ", 0
+// tabText is how a pane is called among the others.
+func tabText(m *Model, i int) string {
+	digit := " "
 	if i < len(paneDigits) {
 		digit = paneDigits[i : i+1]
 	}
-	for _, p := range m.panes {
-		whole += len(p.title()) + 4
+	return " " + digit + " " + m.panes[i].title() + " "
+}
+
+// tabRange returns the panes whose names have room in w cells, from one to before another: the first ones, or those up to the one in sight. A cell at each
+// side is for the mark that there are more.
+func tabRange(m *Model, w int) (from, to int) {
+	width := func(i int) int { return m.env.t.cells(tabText(m, i)) }
+	used := 2
+	for to = 0; to <= m.cur; to++ {
+		used += width(to)
 	}
-	if whole > w && i != m.cur {
-		return digit
+	for ; used > w && from < m.cur; from++ {
+		used -= width(from)
 	}
-	return digit + " " + m.panes[i].title()
+	for ; to < len(m.panes) && used+width(to) <= w; to++ {
+		used += width(to)
+	}
+	return from, to
 }
 
 // tabs renders the names of the panes.
 func tabs(m *Model, w int) string {
 	t := m.env.t
 	var b strings.Builder
-	for i := range m.panes {
-		s := " " + tabText(m, i, w) + " "
+	from, to := tabRange(m, w)
+	mark := func(more bool, sign, ascii string) {
+		if !more {
+			sign, ascii = " ", " "
+		}
+		b.WriteString(t.paint(dim, Pick(t, sign, ascii)))
+	}
+	mark(from > 0, "‹", "<")
+	for i := from; i < to; i++ {
+		s := tabText(m, i)
 		switch {
 		case i == m.cur && m.focus == right:
 			b.WriteString(t.paint(reverse, s))
@@ -147,17 +165,29 @@ func tabs(m *Model, w int) string {
 			b.WriteString(t.paint(dim, s))
 		}
 	}
+	mark(to < len(m.panes), "›", ">")
 	return t.pad(b.String(), w)
 }
 
 // tabAt returns the index of the pane whose name is at a cell; -1 = none.
 func tabAt(m *Model, x, width int) int {
-	for i := range m.panes {
-		w := m.env.t.cells(tabText(m, i, width)) + 2
+	from, to := tabRange(m, width)
+	switch {
+	case x == 0 && from > 0:
+		return from - 1
+	case x == 0:
+		return -1
+	}
+	x--
+	for i := from; i < to; i++ {
+		w := m.env.t.cells(tabText(m, i))
 		if x < w {
 			return i
 		}
 		x -= w
+	}
+	if x == 0 && to < len(m.panes) {
+		return to
 	}
 	return -1
 }
