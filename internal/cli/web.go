@@ -3,9 +3,11 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,7 @@ type webOptions struct {
 	port   int
 	chosen bool // the port was said
 	noOpen bool
+	detach bool
 }
 
 func webCmd(a *app) *cobra.Command {
@@ -32,9 +35,12 @@ func webCmd(a *app) *cobra.Command {
 		Long: `Web serves the dashboard to browsers on this machine, until Ctrl+C. It shows a link that lets one browser in,
 once, and opens it if there is a desktop. Enter in its terminal shows another link. Ending it ends no agent.
 
+With --detach it runs in the background, also when the terminal is closed and the daemon is started again,
+and its address stays. A browser that was let in lets others in on the page System.
+
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
-What a page starts again has the environment of this command, keys of model providers included.`,
-		Example:     examples(`rnix web`, `rnix web --no-open`, `rnix web --port 0 --json`),
+What a page starts has the environment of this command, keys of model providers included.`,
+		Example:     examples(`rnix web`, `rnix web --no-open`, `rnix web --detach`, `rnix web --port 0 --json`),
 		Annotations: exits("0 1 2 11 130"),
 		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,6 +51,7 @@ What a page starts again has the environment of this command, keys of model prov
 	f := c.Flags()
 	f.SortFlags = false
 	f.IntVar(&o.port, "port", web.DefaultPort, "where to listen; 0 = any that is free, as is the case when the default is taken")
+	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background: print the link and the PID, and leave it to serve")
 	f.BoolVar(&o.noOpen, "no-open", false, "only show the link")
 	return c
 }
@@ -65,6 +72,9 @@ func (o *webOptions) run(ctx context.Context) error {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
+	}
+	if o.detach {
+		return o.background(ctx)
 	}
 	if err := proc.HideMemory(); err != nil { // the person's keys are in it
 		a.out.warn(err.Error())
@@ -111,6 +121,36 @@ func (o *webOptions) run(ctx context.Context) error {
 			}
 		}
 	})
+}
+
+// background starts the dashboard as a program of its own.
+func (o *webOptions) background(ctx context.Context) error {
+	a := o.app
+	exe, err := os.Executable()
+	if err != nil {
+		return types.Errorf(types.ErrInternal, "Background", "", "the path of this program is unknown: %w", err)
+	}
+	line, err := web.Background(ctx, exe, a.host.Dir, []string{"web", "--json", "--no-open", "--port", strconv.Itoa(o.port)}, a.host.Environ)
+	if err != nil {
+		return err
+	}
+	var ready struct {
+		webReady
+		Error *types.WireError `json:"error"`
+	}
+	switch err := json.Unmarshal([]byte(line), &ready); {
+	case err != nil:
+		return types.Errorf(types.ErrInternal, "Background", "", "what the dashboard says is not understood: %w", err)
+	case ready.Error != nil:
+		return ready.Error.FromWire()
+	}
+	if a.out.json() {
+		a.out.object(&ready.webReady)
+		return nil
+	}
+	a.out.print("dashboard  " + ready.Link + "\n")
+	a.out.talk("the link lets one browser in, once; the dashboard runs in the background as PID %d and is ended with: kill %d", ready.PID, ready.PID)
+	return nil
 }
 
 // examiner returns what makes the checks of doctor for the page, with the daemon that there is: none is started for them.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"rnix/ipc"
@@ -35,7 +36,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	change, ok := methods[name]
-	if !ok && name != doctorMethod && name != placeMethod {
+	if !ok && !slices.Contains(local, name) {
 		refuse(w, http.StatusNotFound, types.Errorf(types.ErrNotFound, "Call", name, "no method of the dashboard; what there is beside it, the command line does"))
 		return
 	}
@@ -59,6 +60,9 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		return
 	case placeMethod:
 		say(w, place{Dir: s.opt.Dir})
+		return
+	case linkMethod:
+		say(w, invitation{Link: s.Link()})
 		return
 	}
 	if change != nil {
@@ -132,8 +136,19 @@ func hand(w http.ResponseWriter, from io.Reader) {
 	}
 }
 
-// placeMethod is another method of the page that the daemon knows nothing of.
-const placeMethod = "place"
+// Other methods of the page that the daemon knows nothing of.
+const (
+	placeMethod = "place" // where the dashboard was started
+	linkMethod  = "link"  // lets another browser in
+)
+
+// local are the methods that are answered here.
+var local = []string{doctorMethod, placeMethod, linkMethod}
+
+// invitation is a link that lets one browser in, once. Who was let in may have one: it could do itself all that who follows it can.
+type invitation struct {
+	Link string `json:"link"`
+}
 
 // place is where the dashboard was started.
 type place struct {

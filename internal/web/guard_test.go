@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -250,6 +251,25 @@ func TestPageStartsAgentsAsThePerson(t *testing.T) {
 	}
 }
 
+func TestABrowserThatIsInLetsAnotherIn(t *testing.T) {
+	d, _ := echoing(t)
+	res, body := d.inside().do("POST", "/api/v1/link", "{}", nil)
+	link := regexp.MustCompile(`http://[^"]+token=[A-Z2-7]+`).FindString(body)
+	if res.StatusCode != 200 || link == "" {
+		t.Fatalf("%d %s", res.StatusCode, body)
+	}
+	b := d.browser()
+	if got := b.enter(link); got != http.StatusSeeOther {
+		t.Errorf("the link gives %d", got)
+	}
+	if res, _ := b.do("POST", "/api/v1/ping", "{}", nil); res.StatusCode != 200 {
+		t.Errorf("the other browser gets %d", res.StatusCode)
+	}
+	if got := d.browser().enter(link); got != http.StatusForbidden {
+		t.Errorf("a used link gives %d", got)
+	}
+}
+
 // Whatever a method does, another site, a form and who was not let in cannot call it.
 func TestEveryMethodIsGuarded(t *testing.T) {
 	d, asked := echoing(t)
@@ -265,7 +285,7 @@ func TestEveryMethodIsGuarded(t *testing.T) {
 		{map[string]string{"Host": "evil.example"}, http.StatusForbidden},
 		{map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
 	}
-	names := append(slices.Sorted(maps.Keys(methods)), doctorMethod, placeMethod)
+	names := slices.Concat(slices.Sorted(maps.Keys(methods)), local)
 	for _, name := range names {
 		for _, c := range refused {
 			if res, body := b.do("POST", "/api/v1/"+name, `{"target":"1"}`, c.header); res.StatusCode != c.status {

@@ -104,6 +104,10 @@ await scenario(async ({ page }) => {
   await has('Chosen');
   await shot(page, 'system');
   await accessible(page, 'the system');
+  await page.getByRole('button', { name: 'Let another browser in' }).click();
+  await page.locator('dialog', { hasText: '/login?token=' }).waitFor();
+  await accessible(page, 'a link for another browser');
+  await page.keyboard.press('Escape');
 
   // What is alive can be ended from its page.
   await at(`/process/${ids.alive}`);

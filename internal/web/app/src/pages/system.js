@@ -5,12 +5,26 @@ import { second } from '../lib/store.js';
 import { age, bytes, count, duration, moment } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { useCall } from '../lib/ask.js';
+import { call } from '../lib/api.js';
+import { tell } from '../ui/dialog.js';
+import { failed } from '../ui/toast.js';
+import { Copy } from '../ui/copy.js';
 import { Answer, Facts, Table } from '../ui/answer.js';
 import { Line } from '../ui/text.js';
 
 const Mono = ({ v }) => html`<${Line} value=${v} class="mono" most=${200} />`;
 const Problems = ({ list }) => (list?.length ? html`<ul class="problem">${list.map((x) => html`<li><${Line} value=${x} most=${400} /></li>`)}</ul>` : null);
 const pid = (p) => html`<a href=${href('process', { id: p.uuid })}>${p.pid} <${Line} value=${p.name || ''} most=${40} /></a>`;
+
+// invite shows a link for another browser of this person.
+async function invite() {
+  try {
+    const { link } = await call('link', {});
+    tell('Let another browser in', html`<p>This link lets one browser on this machine in, once, with all that you can do here. It is for you alone.</p><p class="mono"><${Line} value=${link} /></p><p><${Copy} text=${link} what="the link">Copy the link<//></p>`);
+  } catch (err) {
+    failed(err);
+  }
+}
 
 function System() {
   second.value;
@@ -24,6 +38,7 @@ function System() {
   const trees = useCall('list_worktrees', {}, { on: Math.floor(slow / 6), every: 20000 });
   const du = useCall('du', {});
   return html`<h1>System</h1>
+    <p><button type="button" onClick=${invite}>Let another browser in…</button></p>
     <${Doctor} />
     <h2>The daemon</h2><${Answer} of=${daemon} draw=${(s) => html`
       <${Problems} list=${[...(s.misread || []), ...(s.checkpoint_failure ? [`${s.checkpoint_failures} checkpoints could not be written: ${s.checkpoint_failure}`] : [])]} />

@@ -58,6 +58,7 @@ function Stranger() {
   return html`<main class="notice" tabindex="-1"><h1>This browser was not let in</h1>
     <p>Or the dashboard was started anew since.</p>
     <ul><li>In the terminal where <code>rnix web</code> runs, press Enter: it shows a link, which lets one browser in, once.</li>
+    <li>A browser that was let in makes such a link, too: on its page System.</li>
     <li>If it does not run: <code>rnix web</code> starts it.</li></ul>
     <p>When this browser is let in, in whatever tab, this page opens here.</p></main>`;
 }
