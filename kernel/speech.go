@@ -326,14 +326,15 @@ func (l *Listener) note(id types.UUID) {
 // More has something in it when a model has said something.
 func (l *Listener) More() <-chan struct{} { return l.more }
 
-// Spoke returns whose models have said something since the last call.
+// Spoke returns whose models have said something since the last call. What it returns is the caller's.
 func (l *Listener) Spoke() map[types.UUID]struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	spoke := l.spoke
-	if len(spoke) > 0 {
-		l.spoke = map[types.UUID]struct{}{}
+	if len(spoke) == 0 {
+		return nil // and not what is written to without the caller
 	}
+	l.spoke = map[types.UUID]struct{}{}
 	return spoke
 }
 

@@ -222,3 +222,17 @@ func TestListenersAreToldWhoSpeaks(t *testing.T) {
 		t.Error("listeners are left")
 	}
 }
+
+func TestWhatAListenerHasGotIsNotWrittenTo(t *testing.T) {
+	s := newSys(t)
+	l := s.Listen()
+	defer l.Close()
+	for range 2 { // of nothing, and of one
+		got := l.Spoke()
+		n := len(got)
+		s.ears.heard(types.NewUUID())
+		if len(got) != n {
+			t.Fatalf("there were %d, and now %d", n, len(got))
+		}
+	}
+}
