@@ -42,7 +42,8 @@ func NewAnthropic(cfg HTTPConfig) (*AnthropicDriver, error) {
 func (d *AnthropicDriver) Info() DriverInfo {
 	c := d.http.cfg
 	return DriverInfo{Name: c.Name, Driver: "anthropic", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
-		MaxAnswer: c.MaxTokens, ExtraAnswer: max(c.Thinking, 0)}
+		MaxAnswer: c.MaxTokens, ExtraAnswer: max(c.Thinking, 0),
+		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thinking: true, Thoughts: true, Cache: true, Bounded: true}}
 }
 
 // Close drops idle connections.

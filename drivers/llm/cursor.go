@@ -46,7 +46,7 @@ func NewCursorCliDriver(cfg CursorConfig) *CursorCliDriver {
 
 // Info describes the driver.
 func (d *CursorCliDriver) Info() DriverInfo {
-	return DriverInfo{Name: d.cfg.Name, Driver: "cursor-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow, Aside: true}
+	return DriverInfo{Name: d.cfg.Name, Driver: "cursor-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow, Aside: true, Abilities: Abilities{Tools: ToolsText}}
 }
 
 // Call performs one completion.

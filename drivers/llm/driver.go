@@ -154,6 +154,8 @@ type DriverInfo struct {
 	CountsOn bool `json:"counts_on,omitempty"`
 	// Others are the models that may answer in its place.
 	Others []vfs.ModelName `json:"others,omitempty"`
+	// Abilities are those of the way in which it is asked, not of a single model.
+	Abilities Abilities `json:"abilities,omitzero"`
 }
 
 // ModelInfo is offered by the files of /dev/llm: what the kernel wants to know before the first

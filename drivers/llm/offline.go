@@ -29,7 +29,7 @@ func NewOfflineDriver(name string) *OfflineDriver {
 
 // Info describes the planner.
 func (d *OfflineDriver) Info() DriverInfo {
-	return DriverInfo{Name: d.name, Driver: "offline", Model: "rules", NativeTools: true, Free: true}
+	return DriverInfo{Name: d.name, Driver: "offline", Model: "rules", NativeTools: true, Free: true, Abilities: Abilities{Tools: ToolsNative}}
 }
 
 // offlineRounds bounds how often the planner calls tools for one task. A job needs four rounds; more

@@ -61,7 +61,8 @@ func NewOpenAI(cfg HTTPConfig) (*OpenAIDriver, error) {
 func (d *OpenAIDriver) Info() DriverInfo {
 	c := d.http.cfg
 	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
-		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens)}
+		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens),
+		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thoughts: true, Cache: c.CacheKey, Bounded: true}}
 }
 
 // Close drops idle connections.

@@ -112,15 +112,33 @@ func completeProviders(a *app) completer {
 	return ofProviders(a, func(p *ipc.Provider) string { return p.Name })
 }
 
-// completeModels offers the models of the providers that can be used, as provider/model. A provider has more than the one
-// that it takes by itself: any other can be typed.
+// completeModels offers the models that are known of the providers that can be used, as provider/model. Any other can be typed.
 func completeModels(a *app) completer {
-	return ofProviders(a, func(p *ipc.Provider) string {
-		if !p.Available || p.Model == "" {
-			return ""
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.Models, ipc.ModelsRequest{ProjectRequest: a.project(false)})
+		if err != nil {
+			return nil
 		}
-		return p.Name + "/" + p.Model
+		var out []cobra.Completion
+		for i := range r.Models {
+			m := &r.Models[i]
+			if !m.Usable || m.Model == "" {
+				continue
+			}
+			out = append(out, cobra.CompletionWithDesc(oneLine(m.Provider+"/"+m.Model), "window "+orUnknown(m.Window)+", $"+perMillion(m.Price, true)+" in, $"+perMillion(m.Price, false)+" out"))
+		}
+		return out
 	})
+}
+
+// firstOf offers words for the first argument only.
+func firstOf(f completer) completer {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(c, args, typed)
+	}
 }
 
 // ofProviders offers a word for each provider; none for one whose word is empty.

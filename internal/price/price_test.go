@@ -2,6 +2,7 @@ package price
 
 import (
 	"math"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -150,5 +151,18 @@ func TestAmounts(t *testing.T) {
 	}
 	if FromFloat(math.NaN()) != Max || FromFloat(math.Inf(1)) != Max || FromFloat(-1) != 0 {
 		t.Error("what is no number")
+	}
+}
+
+func TestModelsAreThoseThatAPriceNames(t *testing.T) {
+	own, ps := Parse([]byte("prices:\n  - {provider: mine, model: [large, \"small*\", \"*\", \"a*b\", \"old-20*\"], input: 1, output: 2}\n  - {provider: mine, model: later, from: 2999-01-01, input: 1, output: 2}\n  - {provider: other, model: not, input: 1, output: 2}\n"), "prices.yaml")
+	if len(ps) > 0 {
+		t.Fatal(ps)
+	}
+	if got := fmt.Sprint(Book{own, own, BuiltIn()}.Models([]string{"mine"}, time.Now())); got != "[large small]" {
+		t.Errorf("%s", got)
+	}
+	if got := BuiltIn().Models([]string{"anthropic"}, time.Now()); len(got) < 5 || strings.Contains(fmt.Sprint(got), "*") {
+		t.Errorf("%v", got)
 	}
 }

@@ -5,6 +5,7 @@ package price
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,6 +211,36 @@ func matches(pattern, name string) bool {
 		name = name[i+len(part):]
 	}
 	return strings.HasSuffix(name, parts[len(parts)-1])
+}
+
+// Models returns the names of the models of which a rate of a provider stands here at a time, and that are no patterns of dated or unnamed ones, in
+// the order of the table. names are those of the provider and of its driver.
+func (t *Table) Models(names []string, at time.Time) (out []string) {
+	for i := range t.lines {
+		l := &t.lines[i]
+		if l.from.After(at) || !l.of(names) {
+			continue
+		}
+		for _, m := range l.models {
+			name, _ := strings.CutSuffix(m, "*")
+			if name != "" && !strings.Contains(name, "*") && !strings.HasSuffix(name, "-20") && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// Models is Table.Models over all of them, each name once.
+func (b Book) Models(names []string, at time.Time) (out []string) {
+	for _, t := range b {
+		for _, m := range t.Models(names, at) {
+			if !slices.Contains(out, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
 }
 
 // Book is several tables, of which the first that knows a model counts.

@@ -27,3 +27,13 @@ func (p *Profile) priceOf(provider, driver, model string, needed bool) (price.Ra
 	}
 	return price.Rate{}, ""
 }
+
+// PriceIn returns what a model costs in a configuration, and where that stands; "" if it is not known.
+func PriceIn(p *Profile, provider, driver, model string) (price.Rate, string) {
+	return p.priceOf(provider, driver, model, false)
+}
+
+// PricedModels returns the names of the models of a provider that have a price.
+func PricedModels(p *Profile, provider, driver string) []string {
+	return p.prices.Models([]string{provider, driver}, time.Now())
+}

@@ -18,6 +18,7 @@ import (
 // Service answers what there is. Its fields are set before it is registered.
 type Service struct {
 	Profiles   Profiles
+	Models     Describer
 	Mounts     Mounts
 	Mounter    Mounter
 	Callers    Callers
@@ -54,6 +55,7 @@ type Callers interface {
 // Register registers what the service answers.
 func (c *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.Providers, c.providers)
+	service.Handle(on, ipc.Models, c.models)
 	service.Handle(on, ipc.ListAgents, c.agents)
 	service.Handle(on, ipc.ListSkills, c.skills)
 	service.Handle(on, ipc.MCPList, c.mcpList)
