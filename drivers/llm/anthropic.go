@@ -76,7 +76,7 @@ func (d *AnthropicDriver) Stream(ctx context.Context, req LLMRequest) (<-chan St
 			header.Set("X-Api-Key", key)
 		}
 		a := anthropicAnswer{http: d.http, model: req.Model, emit: emit}
-		if err := d.http.do(ctx, exchange{path: "/v1/messages", header: header, key: key, model: req.Model, body: body, each: a.each}); err != nil {
+		if err := d.http.do(ctx, exchange{path: anthropicPath, header: header, key: key, model: req.Model, body: body, each: a.each}); err != nil {
 			return nil, err
 		}
 		resp := a.response(len(body))

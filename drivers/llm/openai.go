@@ -92,7 +92,7 @@ func (d *OpenAIDriver) Stream(ctx context.Context, req LLMRequest) (<-chan Strea
 		}
 		for {
 			a := openaiAnswer{http: d.http, model: req.Model, emit: emit}
-			err := d.http.do(ctx, exchange{path: "/chat/completions", header: bearer(key), key: key, model: req.Model, body: body, each: a.each})
+			err := d.http.do(ctx, exchange{path: openaiPath, header: bearer(key), key: key, model: req.Model, body: body, each: a.each})
 			if err == nil {
 				resp := a.response(len(body))
 				identify(resp.ToolCalls, req.Messages)

@@ -79,7 +79,7 @@ func (d *ResponsesDriver) Stream(ctx context.Context, req LLMRequest) (<-chan St
 		}
 		for {
 			a := responsesAnswer{http: d.http, model: req.Model, emit: emit}
-			err := d.http.do(ctx, exchange{path: "/responses", header: bearer(key), key: key, model: req.Model, body: body, each: a.each})
+			err := d.http.do(ctx, exchange{path: responsesPath, header: bearer(key), key: key, model: req.Model, body: body, each: a.each})
 			if err == nil {
 				resp := a.response(len(body))
 				identify(resp.ToolCalls, req.Messages)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ type stepsFlags struct {
 	messages bool
 	last     int
 	find     string
+	raw      int
 }
 
 func stepsCmd(a *app) *cobra.Command {
@@ -28,8 +30,12 @@ func stepsCmd(a *app) *cobra.Command {
 		Long: `Steps lists the recorded steps of a process, alive or dead; with a number, that one: what the model
 was asked, what it answered, each call with its input and result. --messages adds the whole conversation.
 --last shows the last ones only, --find those that have a text in their line, answer, calls, results or
-errors; small letters find capital ones too.`,
-		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps 3 --last 20`, `rnix steps 3 --find "no such file"`, `rnix steps --json night | jq .summary`),
+errors; small letters find capital ones too.
+
+--raw N shows the request of step N as it goes to the vendor, as JSON, with the answer as it is on record.
+The record has what was said, not the bytes that were sent: the driver makes the request anew, and notes
+say in what it may differ. Secrets are concealed.`,
+		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps 3 --last 20`, `rnix steps 3 --find "no such file"`, `rnix steps --raw 2 3 | jq .request`, `rnix steps --json night | jq .summary`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(1, 2, process),
 		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
@@ -49,9 +55,15 @@ errors; small letters find capital ones too.`,
 			case last && f.last < 1:
 				return usagef("", "--last is %d, and has to be at least 1", f.last)
 			}
+			if c.Flags().Changed("raw") && (f.raw < 1 || n > 0 || f.messages || f.find != "" || f.last > 0) {
+				return usagef("as in: rnix steps --raw 2 "+args[0], "--raw is for one step, by its number, and for nothing else")
+			}
 			client, err := a.connect(c.Context())
 			if err != nil {
 				return err
+			}
+			if f.raw > 0 {
+				return rawStep(c.Context(), client, a.out, ipc.RawStepRequest{ProjectRequest: a.project(false), Target: args[0], Step: f.raw})
 			}
 			if n > 0 {
 				return oneStep(c.Context(), client, a.out, ipc.StepRequest{Target: args[0], Step: n, Alone: !f.messages}, f.messages)
@@ -61,6 +73,7 @@ errors; small letters find capital ones too.`,
 	}
 	c.Flags().BoolVarP(&f.messages, "messages", "m", false, "the conversation of the step")
 	c.Flags().IntVarP(&f.last, "last", "n", 0, "only the last so many steps")
+	c.Flags().IntVar(&f.raw, "raw", 0, "the request and the answer of the step with this number, as JSON, e.g. 2")
 	c.Flags().StringVar(&f.find, "find", "", "only steps that have this text")
 	return c
 }
@@ -168,6 +181,24 @@ func oneStep(ctx context.Context, c *ipc.Client, out *output, req ipc.StepReques
 		return nil
 	}
 	out.print(out.drawn(stepText(&r, messages, out)))
+	return nil
+}
+
+// rawStep shows what a model was asked in a step.
+func rawStep(ctx context.Context, c *ipc.Client, out *output, req ipc.RawStepRequest) error {
+	r, err := ipc.Call(ctx, c, ipc.RawStep, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		out.object(&r)
+		return nil
+	}
+	text, err := json.MarshalIndent(&r, "", "  ")
+	if err != nil {
+		return err
+	}
+	out.print(debug.Sanitize(string(text)) + "\n")
 	return nil
 }
 

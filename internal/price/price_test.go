@@ -1,8 +1,8 @@
 package price
 
 import (
-	"math"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"

@@ -39,6 +39,7 @@ var methods = map[string]rewrite{
 	ipc.AddBudget.Name:     filled(func(o Options, r *ipc.AddBudgetRequest) error { return own(o, &r.Env, false) }),
 	ipc.ComposeResume.Name: filled(func(o Options, r *ipc.ComposeResumeRequest) error { return own(o, &r.Env, r.TrustProject) }),
 	ipc.Providers.Name:     filled(func(o Options, r *ipc.ProvidersRequest) error { return ownProject(o, &r.ProjectRequest) }),
+	ipc.RawStep.Name:       filled(func(o Options, r *ipc.RawStepRequest) error { return ownProject(o, &r.ProjectRequest) }),
 	ipc.Models.Name:        filled(func(o Options, r *ipc.ModelsRequest) error { return ownProject(o, &r.ProjectRequest) }),
 	ipc.ListAgents.Name:    filled(ownProject),
 	ipc.ListSkills.Name:    filled(ownProject),

@@ -18,6 +18,7 @@ import (
 // Describer knows what drivers say of themselves. *Models is one.
 type Describer interface {
 	Describe(p *profile.Profile, pr config.Provider) (llm.DriverInfo, error)
+	Encode(p *profile.Profile, pr config.Provider, req llm.LLMRequest) (address string, body []byte, err error)
 }
 
 // Describe returns what the driver of a provider says of itself, without asking anybody.
@@ -115,4 +116,33 @@ func priceOf(r *price.Rate) *ipc.ModelPrice {
 		out.Over, out.OverTokens = priceOf(r.Over), r.OverTokens
 	}
 	return out
+}
+
+// Encode returns where a request to a provider goes, and its body, as a client's configuration has it. INVALID: the provider is no server.
+func (c *Service) Encode(r *ipc.ProjectRequest, provider string, req llm.LLMRequest) (address string, body []byte, err error) {
+	p, err := c.Profiles.Read(r.Cwd, r.Env, r.TrustProject)
+	if err != nil {
+		return "", nil, err
+	}
+	i := slices.IndexFunc(p.Providers.List, func(pr config.Provider) bool { return pr.Name == provider })
+	if i < 0 {
+		return "", nil, types.Errorf(types.ErrNotFound, "Models", "", "unknown provider %q: the configuration has changed since", provider)
+	}
+	return c.Models.Encode(p, p.Providers.List[i], req)
+}
+
+// Encode makes a request by a driver of its own, so that nothing is shared with those that ask.
+func (m *Models) Encode(_ *profile.Profile, pr config.Provider, req llm.LLMRequest) (address string, body []byte, err error) {
+	d, err := m.Drivers.Make(pr)
+	if err != nil {
+		return "", nil, err
+	}
+	if k, ok := d.(interface{ Close() error }); ok {
+		defer func() { _ = k.Close() }() // it has sent nothing
+	}
+	e, ok := d.(llm.Encoder)
+	if !ok {
+		return "", nil, types.Errorf(types.ErrInvalid, "Models", pr.Name, "the provider %s is no server that is asked over HTTP: %s is given the conversation in its own way", pr.Name, pr.Driver)
+	}
+	return e.Encode(req)
 }

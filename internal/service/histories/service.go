@@ -21,6 +21,7 @@ type Service struct {
 	Archive Archive
 	Finder  Finder
 	Looks   Looks
+	Encoder Encoder
 	Log     *slog.Logger
 
 	outlines outlines
@@ -78,6 +79,7 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.GetProcDetail, d.describe)
 	service.Handle(on, ipc.ListSteps, d.listSteps)
 	service.Handle(on, ipc.GetStepDetail, d.stepDetail)
+	service.Handle(on, ipc.RawStep, requests{d.past, d.Journal, d.Encoder}.raw)
 	service.Handle(on, ipc.ListMessages, d.list)
 	service.Handle(on, ipc.Ledger, d.ledger)
 	service.Handle(on, ipc.Lineage, d.lineage)
