@@ -14,6 +14,7 @@ const (
 	SuspendBudget   SuspendKind = "budget"     // a budget is used up, its own or one above it
 	SuspendContext  SuspendKind = "context"    // its conversation does not fit its model any more
 	SuspendLimit    SuspendKind = "rate_limit" // of a provider
+	SuspendKey      SuspendKind = "key"        // nobody has the key of its provider
 	SuspendChild    SuspendKind = "child"      // a child that it waits for is suspended
 	SuspendNodes    SuspendKind = "nodes"      // nodes of the workflow that it runs are suspended
 	SuspendAsk      SuspendKind = "ask"        // a person is asked about a call
@@ -43,7 +44,7 @@ var suspendHeads = []struct {
 	head string
 	kind SuspendKind
 }{
-	{"budget: ", SuspendBudget}, {"budget of ", SuspendBudget}, {"context: ", SuspendContext}, {"rate limit: ", SuspendLimit},
+	{"budget: ", SuspendBudget}, {"budget of ", SuspendBudget}, {"context: ", SuspendContext}, {"rate limit: ", SuspendLimit}, {"key: ", SuspendKey},
 	{"child ", SuspendChild}, {"its nodes, ", SuspendNodes},
 	{"the daemon has broken off ", SuspendHeld}, {"more processes were running than ", SuspendHeld}, {"it could not be resumed", SuspendHeld},
 	{"rnix fsck has cut ", SuspendHeld},

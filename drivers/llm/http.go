@@ -118,8 +118,18 @@ func (c *httpClient) key(ctx context.Context) (string, error) {
 	if v, ok := SecretFrom(ctx, c.cfg.APIKeyEnv); ok {
 		return strings.TrimSpace(v), nil
 	}
-	return "", types.Errorf(types.ErrAuth, "Call", c.cfg.Name, "no API key: set %s, or api_key_file in providers.yaml", c.cfg.APIKeyEnv)
+	return "", types.Errorf(types.ErrAuth, "Call", c.cfg.Name, "%w", noKey{c.cfg.APIKeyEnv})
 }
+
+// noKey is the cause of an AUTH error of a provider whose key nobody has: it may come later.
+type noKey struct{ name string }
+
+func (e noKey) Error() string {
+	return "no API key: set " + e.name + ", or api_key_file or api_key_command in providers.yaml"
+}
+
+// KeyMissing says that there is no key, which is another thing than one that is refused.
+func (noKey) KeyMissing() bool { return true }
 
 // exchange is one request and its answer.
 type exchange struct {

@@ -130,13 +130,18 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 // processes often has read it for the others.
 func sayParked(out *output, procs []ipc.Proc) {
 	var newest *ipc.Proc
-	parked := 0
+	parked, keys := 0, 0
 	for i := range procs {
 		if p := &procs[i]; p.State == suspended && p.Why() == types.SuspendBudget {
 			if parked++; newest == nil || p.PID > newest.PID {
 				newest = p
 			}
+		} else if p.State == suspended && p.Why() == types.SuspendKey {
+			keys++
 		}
+	}
+	if keys > 0 {
+		out.talk("%s for a key of their provider; with that in your environment: rnix resume --waiting-for key", plural(keys, "process waits", "processes wait"))
 	}
 	if parked == 0 {
 		return

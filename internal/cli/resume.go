@@ -41,6 +41,9 @@ run again, and what changed files is taken back first, where that can be. About 
 decides: tell (the model is told to check), retry, skip (the model is told that it was not run), fail
 (nothing is resumed), or ask, for each call, on a terminal.
 
+With --waiting-for key it resumes all that wait for the key of their provider, with the keys of your
+environment. A key in a file, or one that a command prints (see providers.yaml), wakes them without that.
+
 Without a process, in a terminal, you choose one from a list and talk to it (see: rnix attach).
 The command returns when the processes are resumed; with --follow it stays as run does, with its output and
 its exit codes. With --json it answers with what has begun, an object for each process.`,
@@ -51,6 +54,9 @@ its exit codes. With --json it answers with what has begun, an object for each p
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 && c.Flags().NFlag() == 0 && talks(a) {
 				return nil // one is chosen
+			}
+			if c.Flags().Changed("waiting-for") {
+				return argsOf(0, 0, "")(c, args)
 			}
 			return argsOf(1, -1, process)(c, args)
 		},
@@ -80,11 +86,13 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of its project: its MCP servers, providers and agents")
 	f.BoolVar(&o.req.AcceptRights, "accept-rights", false, "believe what its history says about its rights, without a seal that fits")
 	f.BoolVarP(&o.subtree, "subtree", "t", false, "all descendants too that are paused or suspended")
+	f.StringVar(&o.waiting, "waiting-for", "", "all that are suspended for this reason: key")
+	_ = c.RegisterFlagCompletionFunc("waiting-for", cobra.FixedCompletions([]string{string(types.SuspendKey)}, cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVarP(&o.follow, "follow", "f", false, "stay with it until it ends, as run does")
 	f.StringVar(&o.format, "output-format", "text", "text, json or, with --follow, stream-json")
 	completeResume(a, c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) == 0 && o.waiting == "" {
 			t := talk{o: &runOptions{app: a}, choose: true}
 			t.o.req.Cwd, t.o.req.Env = a.host.Dir, a.host.Environ
 			return t.run(c.Context())
@@ -115,6 +123,7 @@ type resumeOptions struct {
 	cwd      string
 	doubt    string
 	subtree  bool
+	waiting  string // resume all that wait for this; "" = those that are named
 	follow   bool
 	format   string
 }
@@ -131,6 +140,14 @@ func (o *resumeOptions) run(c *cobra.Command, targets []string) error {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
+	}
+	if o.waiting != "" {
+		if targets, err = waitingFor(ctx, client, o.waiting); err != nil || len(targets) == 0 {
+			if err == nil {
+				a.out.talk("nothing waits for a key; see: rnix list-resumable")
+			}
+			return err
+		}
 	}
 	var first error
 	for _, target := range targets {
@@ -163,6 +180,13 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 	for _, name := range []string{"from-step", "name", "cwd", "follow"} {
 		if changed(name) && len(targets) > 1 {
 			return usagef("resume one after the other", "--%s fits one process only, and %s are named", name, number(len(targets)))
+		}
+	}
+	if o.waiting != "" {
+		for _, name := range []string{"fork", "new-input", "follow", "subtree", "on-in-doubt"} {
+			if changed(name) {
+				return usagef("name the processes, or leave it out", "--%s is for processes that are named, not for all that wait for a key", name)
+			}
 		}
 	}
 	if o.subtree {

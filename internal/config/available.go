@@ -37,6 +37,8 @@ func Available(lookup Lookup) func(Provider) (bool, string) {
 				return false, err.Error()
 			}
 			return true, "its key is in " + p.APIKeyFile
+		case len(p.APIKeyCommand) > 0: // it is run when the key is needed
+			return true, "its key is printed by " + p.APIKeyCommand[0]
 		case p.BaseURL != "" && p.Driver != DriverAnthropic:
 			return true, "the server " + p.BaseURL + " is configured" // a local server needs no key
 		case p.APIKeyEnv == "":

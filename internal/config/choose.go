@@ -116,9 +116,22 @@ func (c chooser) named(name, why string) (Provider, error) {
 	}
 	p := c.list[i]
 	if ok, detail := c.available(p); !ok {
+		if p.NeedsKey() {
+			return Provider{}, types.Errorf(types.ErrUnavailable, "Provider", name, "cannot be used (%s): %w", why, &NoKey{detail})
+		}
 		return Provider{}, types.Errorf(types.ErrUnavailable, "Provider", name, "cannot be used (%s): %s", why, detail)
 	}
 	return p, nil
+}
+
+// NoKey is the cause of an error about a provider that cannot be used for want of a key.
+type NoKey struct{ Detail string }
+
+func (e *NoKey) Error() string { return e.Detail }
+
+// NeedsKey reports whether a provider that cannot be used lacks nothing but a key.
+func (p *Provider) NeedsKey() bool {
+	return p.Problem == "" && (p.Driver == DriverAnthropic || p.Driver == DriverOpenAI || p.Driver == DriverOpenAICompat)
 }
 
 // automatic returns the first provider that is available. Offline comes last wherever it stands.

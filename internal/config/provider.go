@@ -34,6 +34,8 @@ type Provider struct {
 	BaseURL         string
 	APIKeyEnv       string            // the name of the variable that holds the key
 	APIKeyFile      string            // an absolute path: where the key is if the variable is not set
+	APIKeyCommand   []string          // a program with its arguments that prints the key if neither of these has it
+	APIKeyTTL       time.Duration     // how long what it has printed is used
 	Headers         map[string]string // variables are replaced: may hold secrets
 	MaxTokens       int
 	ReasoningEffort string

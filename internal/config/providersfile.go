@@ -29,6 +29,8 @@ type providerEntry struct {
 	BaseURL         string                `yaml:"base_url"`
 	APIKeyEnv       string                `yaml:"api_key_env"`
 	APIKeyFile      string                `yaml:"api_key_file"`
+	APIKeyCommand   []string              `yaml:"api_key_command"`
+	APIKeyTTL       agent.Duration        `yaml:"api_key_ttl"`
 	Headers         map[string]string     `yaml:"headers"`
 	MaxTokens       int                   `yaml:"max_tokens"`
 	ReasoningEffort string                `yaml:"reasoning_effort"`
@@ -80,9 +82,9 @@ var driverKeys = map[string][]string{
 	DriverClaudeAgent:  agentKeys,
 	DriverCodexAgent:   agentKeys,
 	DriverOpencode:     agentKeys,
-	DriverAnthropic:    {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking"},
-	DriverOpenAI:       {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "api"},
-	DriverOpenAICompat: {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "api"},
+	DriverAnthropic:    {"base_url", "api_key_env", "api_key_file", "api_key_command", "api_key_ttl", "headers", "max_tokens", "reasoning_effort", "thinking"},
+	DriverOpenAI:       {"base_url", "api_key_env", "api_key_file", "api_key_command", "api_key_ttl", "headers", "max_tokens", "reasoning_effort", "api"},
+	DriverOpenAICompat: {"base_url", "api_key_env", "api_key_file", "api_key_command", "api_key_ttl", "headers", "max_tokens", "reasoning_effort", "api"},
 	DriverReplay:       {"script"},
 	DriverOffline:      nil,
 }
@@ -98,8 +100,8 @@ var drivers = []string{DriverAnthropic, DriverClaude, DriverClaudeAgent, DriverC
 // specialKeys are those that not every driver has. untrusted are those that a project may not set:
 // they say what is started, where the conversation goes, and which secret goes along.
 var (
-	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking", "api", "script", "tools", "sandbox"}
-	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "api_key_file", "headers", "tools", "sandbox"}
+	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "api_key_file", "api_key_command", "api_key_ttl", "headers", "max_tokens", "reasoning_effort", "thinking", "api", "script", "tools", "sandbox"}
+	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "api_key_file", "api_key_command", "api_key_ttl", "headers", "tools", "sandbox"}
 )
 
 // read joins a file's providers with those that there are, by name, and returns its default.
@@ -211,7 +213,7 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 	if p.APIKeyEnv == "" && !d.Has(key+".api_key_env") {
 		p.APIKeyEnv = usualKey[p.Driver]
 	}
-	if p.APIKeyFile != "" && p.APIKeyEnv == "" { // the key has a name wherever one is asked for
+	if (p.APIKeyFile != "" || len(p.APIKeyCommand) > 0) && p.APIKeyEnv == "" { // the key has a name wherever one is asked for
 		p.APIKeyEnv = strings.ToUpper(strings.ReplaceAll(p.Name, "-", "_")) + "_API_KEY"
 	}
 	if p.Driver == DriverOpenAICompat && p.BaseURL == "" && len(d.Problems().Under(key+".base_url")) == 0 {
@@ -260,6 +262,7 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 		}
 		return ""
 	})
+	r.keyCommand(key, e, p)
 	set("base_url", e.BaseURL, &p.BaseURL, func(v string) string {
 		if !validURL(v) {
 			return "must begin with http:// or https:// and name a host, without user and password"

@@ -49,11 +49,11 @@ func startLifecycle(d *Daemon) {
 		Names: d.names, Access: d.access, Stored: d.stored, Launcher: d.launcher, Profiles: d.profiles, Seq: d.events.Last, Looks: d.looks.Living, Log: d.log,
 		Kernel: d.kernel, Ground: ground{d}, Begin: ground{d}, Files: directories{d}, Auto: d.auto, Groups: d.groups, Costs: d.billing,
 	})
-	d.lifecycle.Heartbeat = d.heartbeat
+	d.lifecycle.Heartbeat, d.profiles.Keys = d.heartbeat, &profile.KeyCommands{Start: d.procs, Dir: d.home, Told: d.log.Warn}
 	d.clis.Kernel, d.clis.Callers = d.kernel, d.access
 	a := d.auto
 	a.Resumer, a.Flows, a.Budgets, a.Ground, a.Room, a.Forks = d.lifecycle.Resumer, d.flows, d.billing, ground{d}, d.room, directories{d}
-	a.Stored, a.Launcher, a.Note, a.Background = d.stored, d.launcher, d.note, &d.background
+	a.Stored, a.Launcher, a.Note, a.Background, a.Keys = d.stored, d.launcher, d.note, &d.background, d.profiles
 }
 
 // ground is what must be so before anything is started, resumed or found.

@@ -181,7 +181,7 @@ func (l *Launcher) optsOf(r *Ready, p *profile.Profile, req *ipc.ResumeRequest) 
 	by, net := confined(p, &choice, level)
 	o := kernel.SpawnOpts{
 		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: by, Net: net, MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, OutputSchema: was.OutputSchema}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
-		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: p.Lookup, Profile: p,
+		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: profile.Secret(p), Profile: p,
 	}
 	if f := choice.Fallback; f != nil {
 		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model

@@ -42,10 +42,12 @@ const (
 	KindGit     Kind = "git"
 	// KindNotice tells a person of something, as the configuration of that person says.
 	KindNotice Kind = "notice"
+	// KindKey prints a key of a provider, as the configuration of that person says.
+	KindKey Kind = "key"
 )
 
 func (k Kind) valid() bool {
-	return k == KindShell || k == KindMCP || k == KindLLM || k == KindHarness || k == KindGit || k == KindNotice
+	return k == KindShell || k == KindMCP || k == KindLLM || k == KindHarness || k == KindGit || k == KindNotice || k == KindKey
 }
 
 // Spec says what to start, for whom, and with what.

@@ -17,7 +17,7 @@ func (p *Profile) Caller(scratch string) (vfs.Caller, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return vfs.Caller{}, types.Errorf(types.ErrStorage, "Open", scratch, "%w", err)
 	}
-	return vfs.Caller{WorkDir: p.Cwd, ReadRoots: []string{"/"}, Secret: p.Lookup, Profile: p, Env: proc.ComposeEnv(p.Env, nil, nil), Scratch: scratch}, nil
+	return vfs.Caller{WorkDir: p.Cwd, ReadRoots: []string{"/"}, Secret: Secret(p), Profile: p, Env: proc.ComposeEnv(p.Env, nil, nil), Scratch: scratch}, nil
 }
 
 // ShellTimeout is the time limit of a caller's commands that ask for none, as its configuration has

@@ -45,6 +45,7 @@ type Profile struct {
 
 	sources config.Sources         // of the configuration
 	learn   func(name, key string) // a key that was read from a file is a secret
+	keys    *KeyCommands           // runs the commands that print keys; nil = none are run
 	project string                 // the project's root; Cwd if there is none
 	pin     *pin                   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
 	prices  price.Book
@@ -82,7 +83,13 @@ func (p *Profile) ChooseBy(m agent.Models, w config.Wish) (config.Choice, error)
 
 // Available reports whether a provider can be used by this client, and why, or how to make it so.
 func (p *Profile) Available(pr config.Provider) (bool, string) {
-	return config.Available(lookupIn(p.Env))(pr)
+	ok, why := config.Available(lookupIn(p.Env))(pr)
+	if ok && len(pr.APIKeyCommand) > 0 {
+		if err := p.keys.Failed(&pr); err != nil {
+			why += "; it has failed: " + err.Error()
+		}
+	}
+	return ok, why
 }
 
 // Load returns an agent with everything that it names; an empty name is the default agent.

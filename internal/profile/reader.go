@@ -24,6 +24,8 @@ type Reader struct {
 	Lookup  config.Lookup // the variables that the daemon was started with
 	// Learn is told of what is secret before anything is done with it.
 	Learn func([]env.Secret)
+	// Keys runs the commands that print keys of providers; nil = none are run.
+	Keys *KeyCommands
 
 	unread config.Problems // the mistakes of the configuration because of which this daemon starts nothing
 }
@@ -64,7 +66,7 @@ func (r *Reader) Read(cwd string, environ []string, trust bool) (*Profile, error
 
 // read reads the configuration of a project.
 func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *Profile {
-	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ), project: project}
+	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ), project: project, keys: r.Keys}
 	src := config.Sources{UserDir: r.UserDir, ProjectDir: p.project, Home: home, Lookup: p.Lookup, TrustProject: trust}
 	p.sources, p.Config = src, config.Load(src)
 	p.Sandbox = sandbox.Usual().With(p.Config.Sandbox.Settings())

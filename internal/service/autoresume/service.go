@@ -26,6 +26,7 @@ type Service struct {
 	Ground   Ground
 	Room     Room
 	Forks    Forks
+	Keys     Keys // nil = nothing waits for keys
 
 	Stored *launch.Stored
 	// Max is how many processes are resumed at the start; 0 = none, and none later.
@@ -85,6 +86,12 @@ type Room interface {
 	// CutBy reports whether a history was cut off by a full disk, and CutOff notes that it was.
 	CutBy(info *step.ProcInfo) bool
 	CutOff(id types.UUID)
+}
+
+// Keys knows the keys of providers.
+type Keys interface {
+	// There reports whether the provider of a history has its key, without a client.
+	There(info *step.ProcInfo) bool
 }
 
 // Forks removes forks that were never finished.

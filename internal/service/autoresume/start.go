@@ -125,6 +125,20 @@ func (d *Service) Wake(ctx context.Context) {
 				d.ContinueQuietly(ctx, info)
 			}
 		}
+		d.wakeKeyed(ctx)
+	}
+}
+
+// wakeKeyed resumes what waits for a key that the daemon can have by now: in its own environment, in a file, or by a command. A key in the environment of
+// a client is for what that client asks for.
+func (d *Service) wakeKeyed(ctx context.Context) {
+	if d.Max == 0 || d.Keys == nil {
+		return
+	}
+	for _, info := range d.Stored.Cards.Index().Open() {
+		if _, alive := d.Stored.Running(info.UUID); info.Why() == types.SuspendKey && !alive && ctx.Err() == nil && d.Keys.There(&info) {
+			d.ContinueQuietly(ctx, info)
+		}
 	}
 }
 
@@ -136,7 +150,7 @@ func spread(id types.UUID) time.Duration {
 // ContinueQuietly goes on with a history and with those that wait for it. It reports false if the disk takes no more.
 func (d *Service) ContinueQuietly(ctx context.Context, info step.ProcInfo) bool {
 	r, err := d.Resumer.Continued(ctx, info.UUID, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
-		return (s.Phase == recovery.Suspended || d.Room.CutBy(&info) && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
+		return (s.Phase == recovery.Suspended || (info.Why() == types.SuspendKey || d.Room.CutBy(&info)) && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
 	})
 	if err == nil {
 		d.auto.moved(r)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"rnix/internal/config"
 	"rnix/internal/records"
 	"rnix/ipc"
 	"rnix/types"
@@ -54,6 +55,9 @@ func cause(err error) string {
 // stuck is cause for what was to go on by itself.
 func stuck(err error) types.Suspension {
 	why := cause(err)
+	if _, ok := errors.AsType[*config.NoKey](err); ok {
+		return types.SuspendFor(types.SuspendKey, "key: "+why)
+	}
 	if strings.HasPrefix(why, records.Damaged) { // a person would find the same
 		return types.SuspendFor(types.SuspendHeld, why)
 	}

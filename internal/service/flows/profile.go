@@ -89,7 +89,7 @@ func (f read) In(op, cwd string, variables []string) (Profile, error) {
 
 func (f read) Program() (o kernel.SpawnOpts, err error) {
 	p := f.profile
-	o = kernel.SpawnOpts{WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V, Env: proc.ComposeEnv(p.Env, nil, nil), Secret: p.Lookup, Profile: p, Recorded: p.Recorded}
+	o = kernel.SpawnOpts{WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V, Env: proc.ComposeEnv(p.Env, nil, nil), Secret: profile.Secret(p), Profile: p, Recorded: p.Recorded}
 	if o.Sandbox, o.Net, err = f.by.Spawner.Program(p); err != nil {
 		return o, err
 	}

@@ -293,6 +293,9 @@ func (l *Loop) unanswered(rec *step.StepRecord, err, timeout error) (End, bool) 
 	case tooLong(err):
 		end.Exit.Code, end.Hint = types.ExitBudget, "--model MODEL"
 		end.Wait = types.SuspendFor(types.SuspendContext, "context: it is full, and cannot be made any shorter")
+	case keyMissing(err):
+		end.Exit.Code = types.ExitBudget
+		end.Wait = types.SuspendFor(types.SuspendKey, "key: "+rnixctx.Elide(reason(err), 200))
 	case types.CodeOf(err) == types.ErrRateLimited:
 		end.Exit.Code = types.ExitBudget
 		end.Wait, end.Wake = types.SuspendFor(types.SuspendLimit, "rate limit: "+rnixctx.Elide(reason(err), 200)), time.Now().Add(retryIn(err))

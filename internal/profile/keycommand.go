@@ -1,0 +1,203 @@
+package profile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rnix/internal/config"
+	"rnix/internal/proc"
+	"rnix/internal/sandbox"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+const (
+	keyTime   = 10 * time.Second // within which a key command must have answered: a keyring may ask a person, but a model call waits meanwhile
+	keyAgain  = 10 * time.Second // how long it is not run again after it has failed
+	maxOutput = 16 << 10         // of its output in bytes, as of a key file
+)
+
+// KeyCommands runs the commands that print keys of providers, and keeps each key for the time that its provider says. Safe for concurrent use.
+type KeyCommands struct {
+	Start KeyStarter
+	Dir   string                         // in which they run
+	Told  func(text string, args ...any) // of each failure; it holds nothing that a command has printed
+
+	mu sync.Mutex
+	// +checklocks:mu
+	known map[string]*printed // by the command and the variable of its key
+}
+
+// KeyStarter starts OS processes. *proc.Manager is one.
+type KeyStarter interface {
+	Start(ctx context.Context, spec proc.Spec) (*proc.Child, error)
+}
+
+// printed is what a command has printed.
+type printed struct {
+	running sync.Mutex // held while it runs, so that many who need it at once run it once
+
+	mu    sync.Mutex
+	key   string    // +checklocks:mu
+	err   error     // +checklocks:mu
+	until time.Time // +checklocks:mu
+}
+
+// Key returns the key of a provider that has a command for it, which runs as the user, in no sandbox, with an environment.
+func (k *KeyCommands) Key(p *config.Provider, environ []string) (string, error) {
+	one := k.of(p)
+	one.running.Lock()
+	defer one.running.Unlock()
+	if key, err, fresh := one.now(); fresh {
+		return key, err
+	}
+	key, err := k.run(p, environ)
+	one.put(key, err, p.APIKeyTTL)
+	if err != nil && k.Told != nil {
+		k.Told("a key command has failed", "err", err)
+	}
+	return key, err
+}
+
+// Failed returns why the command of a provider has brought no key; nil = it has, or was not run lately.
+func (k *KeyCommands) Failed(p *config.Provider) error {
+	if k == nil {
+		return nil
+	}
+	_, err, fresh := k.of(p).now()
+	if !fresh {
+		return nil
+	}
+	return err
+}
+
+func (k *KeyCommands) of(p *config.Provider) *printed {
+	name := p.APIKeyEnv + "\x00" + strings.Join(p.APIKeyCommand, "\x00")
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil {
+		k.known = map[string]*printed{}
+	}
+	one := k.known[name]
+	if one == nil {
+		one = &printed{}
+		k.known[name] = one
+	}
+	return one
+}
+
+func (o *printed) now() (key string, err error, fresh bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.key, o.err, time.Now().Before(o.until)
+}
+
+func (o *printed) put(key string, err error, ttl time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		ttl = keyAgain
+	}
+	o.key, o.err, o.until = key, err, time.Now().Add(ttl)
+}
+
+func (k *KeyCommands) run(p *config.Provider, environ []string) (string, error) {
+	argv := p.APIKeyCommand
+	fail := func(format string, args ...any) (string, error) {
+		return "", fmt.Errorf("api_key_command of %s: "+format, append([]any{p.Name}, args...)...)
+	}
+	var out capped
+	child, err := k.Start.Start(context.Background(), proc.Spec{Kind: proc.KindKey, Path: argv[0], Args: argv[1:], Shown: argv[0] + " (api_key_command)", Dir: k.Dir, Stdout: &out, Timeout: keyTime, Env: environ,
+		Box: &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}})
+	if types.CodeOf(err) == types.ErrNotFound {
+		return fail("%s is not in PATH; install it, or write its whole path", argv[0])
+	}
+	if err != nil {
+		return fail("%w", err)
+	}
+	end := child.Wait()
+	key := strings.TrimSpace(out.buf.String())
+	switch {
+	case end.Cause == proc.TimedOut:
+		return fail("%s has not answered within %s", argv[0], keyTime)
+	case end.Err != nil:
+		return fail("%w", end.Err)
+	case end.Code != 0 || end.Signal != 0:
+		return fail("%s exited with %d; run it in a terminal to see why", argv[0], end.Code)
+	case out.over:
+		return fail("%s has printed more than %d bytes", argv[0], maxOutput)
+	case key == "":
+		return fail("%s has printed nothing", argv[0])
+	case strings.ContainsAny(key, "\r\n\x00"):
+		return fail("%s has printed several lines; it must print the key alone", argv[0])
+	}
+	return key, nil
+}
+
+// There reports whether the provider of a history can be used with what the daemon has by itself: its environment, files and commands.
+func (r *Reader) There(info *step.ProcInfo) bool {
+	p, err := r.Read(info.WorkDir, nil, false)
+	if err != nil {
+		return false
+	}
+	i := slices.IndexFunc(p.Providers.List, func(pr config.Provider) bool { return pr.Name == info.Provider })
+	if i < 0 {
+		return false
+	}
+	pr := p.Providers.List[i]
+	if ok, _ := p.Available(pr); !ok {
+		return false
+	}
+	if pr.APIKeyEnv == "" || len(pr.APIKeyCommand) == 0 {
+		return true
+	}
+	_, ok := Secret(p)(pr.APIKeyEnv)
+	return ok
+}
+
+// capped keeps the first maxOutput bytes that are written to it.
+type capped struct {
+	buf  bytes.Buffer // not embedded: it would be read into without the bound
+	over bool
+}
+
+func (c *capped) Write(b []byte) (int, error) {
+	room := maxOutput - c.buf.Len()
+	if len(b) > room {
+		c.over = true
+		c.buf.Write(b[:room])
+		return len(b), nil
+	}
+	return c.buf.Write(b)
+}
+
+// Secret returns what looks up a variable as the Lookup of a profile does, and beside that the keys that commands of providers print, of which Lookup runs
+// none: they are run when a key is needed, and not whenever the configuration is read.
+func Secret(p *Profile) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		if v, ok := p.Lookup(name); ok && v != "" {
+			return v, true
+		}
+		return printedKey(p, name)
+	}
+}
+
+// printedKey returns the key of a name that the command of a provider prints.
+func printedKey(p *Profile, name string) (string, bool) {
+	for i := range p.Providers.List {
+		pr := &p.Providers.List[i]
+		if len(pr.APIKeyCommand) == 0 || pr.APIKeyEnv != name || p.keys == nil {
+			continue
+		}
+		if key, err := p.keys.Key(pr, p.Env); err == nil {
+			p.learn(name, key)
+			return key, true
+		}
+	}
+	return "", false
+}

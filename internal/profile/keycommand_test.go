@@ -1,0 +1,74 @@
+package profile
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rnix/internal/config"
+	"rnix/internal/proc"
+)
+
+func keyCommands(t *testing.T) (*KeyCommands, string) {
+	t.Helper()
+	dir := t.TempDir()
+	m, err := proc.NewManager(filepath.Join(dir, "children"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return &KeyCommands{Start: m, Dir: dir}, dir
+}
+
+func printing(script string) *config.Provider {
+	return &config.Provider{Name: "p", APIKeyEnv: "KEY", APIKeyCommand: []string{"sh", "-c", script}, APIKeyTTL: time.Hour}
+}
+
+func TestAKeyCommandRunsOnceForManyWhoNeedItsKey(t *testing.T) {
+	k, dir := keyCommands(t)
+	p := printing("echo once >> runs; pwd > /dev/null; echo \" $PART-key \"")
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if key, err := k.Key(p, append(os.Environ(), "PART=my")); key != "my-key" || err != nil {
+				t.Errorf("%q, %v", key, err)
+			}
+		})
+	}
+	wg.Wait()
+	if b, _ := os.ReadFile(filepath.Join(dir, "runs")); string(b) != "once\n" {
+		t.Errorf("it ran %q", b)
+	}
+	if err := k.Failed(p); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKeyCommandThatBringsNoneSaysWhyWithoutWhatItPrinted(t *testing.T) {
+	k, _ := keyCommands(t)
+	for script, want := range map[string]string{
+		"echo hush; exit 3":           "exited with 3",
+		"true":                        "printed nothing",
+		"echo hush; echo hush":        "several lines",
+		"head -c 20000 /dev/zero":     "more than 16384 bytes",
+		"kill -9 $$":                  "exited with 137",
+		"echo hush >&2; printf '\\n'": "printed nothing",
+	} {
+		key, err := k.Key(printing(script), os.Environ())
+		if key != "" || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %q, %v", script, key, err)
+		}
+		if k.Failed(printing(script)) == nil {
+			t.Errorf("%s: it has not failed", script)
+		}
+	}
+	none := printing("")
+	none.APIKeyCommand = []string{"rnix-no-such-program"}
+	if _, err := k.Key(none, os.Environ()); err == nil || !strings.Contains(err.Error(), "is not in PATH") {
+		t.Error(err)
+	}
+}
