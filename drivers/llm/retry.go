@@ -17,6 +17,10 @@ type RetryConfig struct {
 	First    time.Duration // before the second try, doubled each time, with jitter; 500 ms
 	Max      time.Duration // the longest of these pauses, also when the provider asks for more; 30 s
 	LimitMax time.Duration // the longest time that one call waits for rate limits; 10 min; negative = none
+	// Limits is shared with others that ask the same Provider, as they call it; nil = with nobody. KeyEnv is the name of the key: who has another one
+	// is not held by a limit of this one.
+	Limits           *Limits
+	Provider, KeyEnv string
 }
 
 // Retry asks again what failed for a reason that passes. A rate limit is waited for, visibly, as long
@@ -28,11 +32,10 @@ type RetryConfig struct {
 type Retry struct {
 	LLMDriver // Info
 	cfg       RetryConfig
-	limit     limit
 }
 
-// NewRetry puts retries around a driver. All calls through it share what is known of rate limits, so
-// there should be one for each provider.
+// NewRetry puts retries around a driver. All calls through it, and through others with the same Limits and Provider, share what
+// is known of the rate limit of their key.
 func NewRetry(driver LLMDriver, cfg RetryConfig) *Retry {
 	if cfg.Tries <= 0 {
 		cfg.Tries = 3
@@ -46,6 +49,9 @@ func NewRetry(driver LLMDriver, cfg RetryConfig) *Retry {
 	if cfg.LimitMax == 0 {
 		cfg.LimitMax = 10 * time.Minute
 	}
+	if cfg.Limits == nil {
+		cfg.Limits = new(Limits)
+	}
 	return &Retry{LLMDriver: driver, cfg: cfg}
 }
 
@@ -57,7 +63,7 @@ func (r *Retry) Call(ctx context.Context, req LLMRequest) (*LLMResponse, error) 
 // Stream performs one completion and delivers it in pieces.
 func (r *Retry) Stream(ctx context.Context, req LLMRequest) (<-chan StreamEvent, error) {
 	return Produce(ctx, func(ctx context.Context, emit func(StreamEvent)) (*LLMResponse, error) {
-		c := retrying{r: r, emit: emit, began: time.Now(), pause: growing(r.cfg.First, r.cfg.Max), limitPause: growing(5*time.Second, 5*time.Minute)}
+		c := retrying{r: r, limit: r.cfg.Limits.of(ctx, r.cfg.Provider, r.cfg.KeyEnv), emit: emit, began: time.Now(), pause: growing(r.cfg.First, r.cfg.Max), limitPause: growing(5*time.Second, 5*time.Minute)}
 		return c.run(ctx, req)
 	}), nil
 }
@@ -69,6 +75,7 @@ func growing(first, longest time.Duration) *backoff.ExponentialBackOff {
 // retrying is one call under way.
 type retrying struct {
 	r                 *Retry
+	limit             *limit
 	emit              func(StreamEvent)
 	began             time.Time
 	pause, limitPause *backoff.ExponentialBackOff
@@ -80,7 +87,7 @@ type retrying struct {
 func (c *retrying) run(ctx context.Context, req LLMRequest) (*LLMResponse, error) {
 	for {
 		var err error
-		if c.probe, err = c.r.limit.admit(ctx, c.began.Add(c.r.cfg.LimitMax), c.emit); err != nil {
+		if c.probe, err = c.limit.admit(ctx, c.began.Add(c.r.cfg.LimitMax), c.emit); err != nil {
 			return nil, err
 		}
 		resp, came, err := c.try(ctx, req)
@@ -91,7 +98,7 @@ func (c *retrying) run(ctx context.Context, req LLMRequest) (*LLMResponse, error
 		c.shown = c.shown || came
 		if types.CodeOf(err) == types.ErrRateLimited {
 			wait := c.limited(err)
-			c.r.limit.hit(c.probe, time.Now().Add(wait))
+			c.limit.hit(c.probe, time.Now().Add(wait))
 			if time.Since(c.began)+wait > c.r.cfg.LimitMax {
 				return nil, types.Errorf(types.ErrRateLimited, "Call", c.r.Info().Name, "not waiting longer than %v: %w", max(c.r.cfg.LimitMax, 0), causeOf(err))
 			}
@@ -125,7 +132,7 @@ func (c *retrying) try(ctx context.Context, req LLMRequest) (resp *LLMResponse, 
 
 // passed reports once what a probe has found: told is false if it was ended from outside.
 func (c *retrying) passed(told bool) {
-	c.r.limit.passed(c.probe, told)
+	c.limit.passed(c.probe, told)
 	c.probe = false
 }
 

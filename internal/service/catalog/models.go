@@ -24,6 +24,8 @@ type Models struct {
 	Drivers Drivers
 	Log     *slog.Logger
 
+	limits llm.Limits // of all drivers: two configurations may ask one account
+
 	mu sync.Mutex
 	// +checklocks:mu
 	drivers map[string]model // by the configuration as JSON
@@ -86,7 +88,7 @@ func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
 		if err != nil {
 			return model{}, err
 		}
-		return decorate(d, concurrency), nil
+		return decorate(d, concurrency, llm.RetryConfig{}), nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +102,7 @@ func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
 	if k, ok := d.(keeper); ok {
 		m.keepers = append(m.keepers, k)
 	}
-	both := decorate(d, concurrency)
+	both := decorate(d, concurrency, llm.RetryConfig{Limits: &m.limits, Provider: accountOf(&pr), KeyEnv: pr.APIKeyEnv})
 	if m.drivers == nil {
 		m.drivers = map[string]model{}
 	}
@@ -130,13 +132,23 @@ func atOnce(p *profile.Profile, pr config.Provider) int {
 	return pr.Concurrency
 }
 
+// accountOf is what a rate limit of a provider is of, besides its key: where it is asked. Two entries of the configuration for one server share it.
+func accountOf(pr *config.Provider) string {
+	if pr.BaseURL == "" && pr.APIKeyEnv == "" {
+		return pr.Driver + " " + pr.Name
+	}
+	return pr.Driver + " " + pr.BaseURL
+}
+
 // decorate puts the decorators around a driver.
-func decorate(d llm.LLMDriver, concurrency int) model {
+func decorate(d llm.LLMDriver, concurrency int, retry llm.RetryConfig) model {
 	gated := d
 	if concurrency > 0 {
 		gated = llm.NewGate(d, concurrency)
 	}
-	return model{patient: llm.NewRetry(gated, llm.RetryConfig{}), hasty: llm.NewRetry(gated, llm.RetryConfig{LimitMax: hastyWait})}
+	hasty := retry
+	hasty.LimitMax = hastyWait
+	return model{patient: llm.NewRetry(gated, retry), hasty: llm.NewRetry(gated, hasty)}
 }
 
 // Open makes a file of /dev/llm. It becomes a file of a driver when it learns who opened it.
