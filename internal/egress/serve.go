@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/internal/hosts"
+	"rnix/internal/sandbox"
 )
 
 // bounded is a listener that refuses more connections than a client may have.
@@ -162,7 +163,7 @@ func (s *server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 		panic(http.ErrAbortHandler) // it is not waited for any more; to return would be to say that all is well
 	default:
-		text = fmt.Sprintf("the proxy of the sandbox lets commands reach %s, and could not connect to it: %v", r.URL.Host, err)
+		text = fmt.Sprintf("%s%s, and could not connect to it: %v", sandbox.ProxyFailed, r.URL.Host, err)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Proxy-Status", "rnix")

@@ -68,11 +68,17 @@ var rightsTexts = []struct{ part, with, what string }{
 	{"ptrace", "operation not permitted", "the tracing of programs (ptrace)"},
 }
 
+// ProxyFailed begins what the proxy says of a host that is allowed and that it cannot reach: the fault is not the sandbox's.
+const ProxyFailed = "the proxy of the sandbox lets commands reach "
+
 // failing are words of a line that says what has failed, and the next one why.
 var failing = []string{"failed", "could not", "couldn't", "unable to", "cannot"}
 
 // tellsFailure reports whether a line, in lower case, can be an error that a sandbox has caused.
 func tellsFailure(lower string) bool {
+	if strings.Contains(lower, ProxyFailed) {
+		return false
+	}
 	for _, f := range failureTexts {
 		if strings.Contains(lower, f.text) {
 			return true
