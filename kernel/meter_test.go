@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,13 +126,15 @@ func TestProgramsNeverSpendMoreThanTheirBudget(t *testing.T) {
 func TestWhatWasCountedBoundsOnlyWhatWasCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *sys
-		var few, many int
+		var few int
+		var many atomic.Int64
 		s = newSys(t, withProgram(t, func(ctx context.Context, c vfs.Caller) (string, error) {
 			ask := func(q Question, tokens int) bool {
 				m, err := s.Meter(ctx, c.UUID, q)
 				if err != nil {
 					return false
 				}
+				<-time.After(time.Second) // others ask meanwhile
 				if err := m.Settle(Took{Input: tokens, Output: 1, Model: "m"}); err != nil {
 					t.Error(err)
 				}
@@ -142,15 +145,22 @@ func TestWhatWasCountedBoundsOnlyWhatWasCounted(t *testing.T) {
 				talk.Parts = append(talk.Parts[:len(talk.Parts):len(talk.Parts)], Part{rand.Uint64(), 100})
 				talk.Bytes += 100
 			}
-			for many = 0; ask(aRequest(10_000, 1), 10_000); many++ { // signs
+			var all sync.WaitGroup
+			for range 32 {
+				all.Go(func() {
+					for ask(aRequest(10_000, 1), 10_000) { // signs
+						many.Add(1)
+					}
+				})
 			}
+			all.Wait()
 			<-ctx.Done()
 			return "", context.Cause(ctx)
 		}))
 		pid := s.spawn(usd(1))
 		i, err := s.WaitInfo(t.Context(), pid)
-		if err != nil || i.Parked.Why() != types.SuspendBudget || i.CostUSD > 1 || few != 20 || many < 5 {
-			t.Errorf("%v, $%v, %d and %d requests: %+v", err, i.CostUSD, few, many, i.Parked)
+		if err != nil || i.Parked.Why() != types.SuspendBudget || i.CostUSD > 1 || few != 20 || many.Load() < 5 {
+			t.Errorf("%v, $%v, %d and %d requests: %+v", err, i.CostUSD, few, many.Load(), i.Parked)
 		}
 	})
 }

@@ -116,6 +116,7 @@ var refusedCases = []struct {
 
 	// the network
 	{both, "curl x", "curl: (6) Could not resolve host: example.com", []string{"network example.com"}},
+	{both, "curl x", "the proxy of the sandbox lets commands reach a.test:80, and could not connect to it: lookup a.test on 10.0.0.1:53: no such host", nil},
 	{both, "curl x", "curl: (7) Failed to connect to 1.2.3.4 port 80 after 0 ms: Couldn't connect to server", []string{"network 1.2.3.4:80"}},
 	{byBwrap, "curl x", "curl: (7) Failed to connect to localhost port 1 after 0 ms: Couldn't connect to server", nil},
 	{byLandlock, "curl x", "curl: (7) Failed to connect to localhost port 1 after 0 ms: Couldn't connect to server", []string{"network localhost:1"}},
