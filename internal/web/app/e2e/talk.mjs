@@ -45,7 +45,7 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await live.count()) === 0, 'the recorded answer takes the place of what was heard');
   const all = await talk();
   for (const word of ['word0 ', 'word7 ', 'the end of it']) want(count(all, word) === 1, `${word} is there ${count(all, word)} times: ${all}`);
-  want(await page.locator('.message.assistant details.thought').count() === 1, 'what it thought is not kept beside its answer');
+  await until(async () => (await page.locator('.message.assistant details.thought').count()) === 1, 'what it thought is kept beside its answer');
   problems.length = 0; // that nobody answered for a while is told on the console
 
   // What has ended is followed up: with a new line in the message, and over a reload and an error.

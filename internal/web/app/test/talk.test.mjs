@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { markdown } from '../src/lib/markdown.js';
-import { hear, newSpeech, underWay } from '../src/lib/speech.js';
+import { hear, newSpeech, thoughts, underWay } from '../src/lib/speech.js';
 import { belongs, requests, span, tokens } from '../src/lib/start.js';
 import { groups } from '../src/lib/compare.js';
 import { notice } from '../src/lib/notice.js';
@@ -32,6 +32,7 @@ test('what a model says is put together once, however it comes', () => {
   hear(s, { kind: 'piece', name: 'think', answer: 5, text: 'hm' });
   assert.deepEqual(underWay(s, { step: 2, content: 'x' }), { output: whole + '!', think: 'hm', over: false });
   assert.equal(underWay(s, { step: 3, content: 'x' }), null);
+  assert.equal(thoughts(s).get(3), 'hm');
   hear(s, { kind: 'step_ended', step: 3 });
   assert.equal(s.thoughts.get(3), 'hm');
   hear(s, { kind: 'step_started', step: 4 });

@@ -39,6 +39,9 @@ function keep(s) {
   if (s.thoughts.size > kept) s.thoughts.delete(s.thoughts.keys().next().value);
 }
 
+// thoughts returns what was thought in each step, as far as it was heard.
+export const thoughts = (s) => (s.of && s.text.think ? new Map(s.thoughts).set(s.of, s.text.think) : s.thoughts);
+
 // underWay returns what was said of an answer that is not in the conversation, {output, think, over}, or null. last is the last answer that the
 // conversation has: {step, content}, or undefined.
 export function underWay(s, last) {

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from '../../lib/html.js';
 import { ended } from '../../lib/fold.js';
 import { href } from '../../lib/router.js';
 import { talks } from '../../lib/say.js';
-import { underWay } from '../../lib/speech.js';
+import { thoughts, underWay } from '../../lib/speech.js';
 import { useSpeech } from '../../lib/speaking.js';
 import { useTalk } from '../../lib/talk.js';
 import { Markdown } from '../../ui/markdown.js';
@@ -49,7 +49,7 @@ export function Conversation({ id, p, query, turn }) {
     <div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label="Conversation">
       ${d.prev > 0 && html`<p><button type="button" onClick=${talk.earlier}>Earlier messages</button></p>`}
       ${d.messages.length === 0 && html`<p class="empty">Nothing was said yet.</p>`}
-      <${Messages} messages=${d.messages} id=${id} step=${step} thoughts=${speech.now().thoughts} working=${!over} />
+      <${Messages} messages=${d.messages} id=${id} step=${step} thoughts=${thoughts(speech.now())} working=${!over} />
       ${!step && html`<${Live} speech=${speech} last=${last} over=${over} drawn=${follow} />`}
       ${!step && talks(p) && html`<${Waiting} id=${id} turn=${`${turn} ${speech.turn}`} />`}
     </div>
