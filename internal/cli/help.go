@@ -1,22 +1,30 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// showHelp completes what the library shows: the exit codes, and topics without an empty line behind.
-func showHelp(usual func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+// showHelp completes what the library shows: the exit codes, and topics without an empty line behind; and has it fit the terminal.
+func showHelp(usual func(*cobra.Command, []string), o *output) func(*cobra.Command, []string) {
 	return func(c *cobra.Command, args []string) {
+		to := c.OutOrStdout()
+		var text bytes.Buffer
+		c.SetOut(&text)
+		defer func() {
+			c.SetOut(to)
+			fmt.Fprint(to, fit(text.String(), o.out.width))
+		}()
 		if !c.Runnable() && !c.HasSubCommands() {
-			fmt.Fprintln(c.OutOrStdout(), strings.TrimRight(c.Long, "\n"))
+			fmt.Fprintln(&text, strings.TrimRight(c.Long, "\n"))
 			return
 		}
 		usual(c, args)
 		if codes := c.Annotations[exitsKey]; codes != "" {
-			fmt.Fprint(c.OutOrStdout(), "\nExit codes (all: rnix help exit-codes):\n", codesHelp(codes))
+			fmt.Fprint(&text, "\nExit codes (all: rnix help exit-codes):\n", codesHelp(codes))
 		}
 	}
 }

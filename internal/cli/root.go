@@ -53,7 +53,7 @@ Processes are named by PID, by a UUID or its beginning or end, or by name.`,
 		&cobra.Group{ID: "set", Title: "Set up and check:"})
 	addCommands(a, root)
 	root.SetHelpCommand(helpCmd(root))
-	root.SetHelpFunc(showHelp(root.HelpFunc()))
+	root.SetHelpFunc(showHelp(root.HelpFunc(), a.out))
 	return root
 }
 
