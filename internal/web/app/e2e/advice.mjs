@@ -15,6 +15,7 @@ await scenario(async ({ page, problems }) => {
   await advised(page, 'main', /not UTF-8. In a terminal: (rnix diff \d+)/, (c) => `${c} | LC_ALL=C grep -a '^+a.b$'`);
 
   await page.goto(origin + '/#/process/' + cut);
+  await page.getByRole('link', { name: 'which they are, and what else can be done' }).click();
   await advised(page, 'main', /(rnix resume \d+ --on-in-doubt skip)/, (c) => `${c} 2>&1 | grep 'it is not run'`);
 
   problems.length = 0;

@@ -30,7 +30,7 @@ function Live({ speech, last, over, drawn }) {
   </article>`;
 }
 
-export function Conversation({ id, p, query, turn }) {
+export function Conversation({ id, p, detail, query, turn }) {
   const step = Number(query.get('step')) || 0;
   const over = ended(p);
   const speech = useSpeech(id, step || over ? '' : p.state === 'suspended' ? 'suspended' : 'works');
@@ -46,6 +46,7 @@ export function Conversation({ id, p, query, turn }) {
   const last = d.messages.findLast((m) => m.role === 'assistant');
   return html`<p class="about">${d.total} ${d.total === 1 ? 'message' : 'messages'}${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}. <button type="button" class="quiet to-end" onClick=${() => box.current.lastElementChild?.scrollIntoView({ block: 'end' })}>To the end</button></p>
     ${d.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
+    ${!step && detail.data?.interrupted?.length > 0 && html`<p class="problem">It is not known whether all of its calls have run. When it is resumed it is told so; <a href=${href('process', { id, tab: 'summary' })}>which they are, and what else can be done</a>.</p>`}
     <div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label="Conversation">
       ${d.prev > 0 && html`<p><button type="button" onClick=${talk.earlier}>Earlier messages</button></p>`}
       ${d.messages.length === 0 && html`<p class="empty">Nothing was said yet.</p>`}
