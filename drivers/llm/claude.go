@@ -68,7 +68,7 @@ func NewClaudeCliDriver(cfg ClaudeConfig) *ClaudeCliDriver {
 // Info describes the driver.
 func (d *ClaudeCliDriver) Info() DriverInfo {
 	return DriverInfo{Name: d.cfg.Name, Driver: "claude-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow, SaysCost: true, Aside: true,
-		Abilities: Abilities{Tools: ToolsText, Streams: true, Effort: true}}
+		Abilities: Abilities{Tools: ToolsText, Effort: true}}
 }
 
 // Call performs one completion.

@@ -321,3 +321,41 @@ func (a asked) Call(ctx context.Context, req llm.LLMRequest) (*llm.LLMResponse, 
 func (a asked) Stream(ctx context.Context, req llm.LLMRequest) (<-chan llm.StreamEvent, error) {
 	return a.LLMDriver.Stream(llm.WithCaller(ctx, a.caller), req)
 }
+
+// TestRealClaudeIsAskedAsideOfItsConversation says that a question that is no part of the conversation, such as for a summary, goes to a child of its own, and the conversation continues in its own as if nothing had been asked.
+func TestRealClaudeIsAskedAsideOfItsConversation(t *testing.T) {
+	ctx, d, start, api := realDriver(t, func(r llmtest.Request) llmtest.Reply {
+		switch {
+		case strings.Contains(string(r.Body), "Write a summary"):
+			return act(t, `{"action":"complete","result":"it is about files"}`)(r)
+		case r.N == 0:
+			return act(t, `{"action":"tool_call","tool":"shell","input":{"command":"ls"}}`)(r)
+		}
+		return act(t, `{"action":"complete","result":"two files"}`)(r)
+	}, func(c *llm.ClaudeConfig) { c.Keep = 2 })
+	req := llm.LLMRequest{Session: "s1", SystemPrompt: "s", Tools: shellTool, Messages: []rnixctx.Message{user("list the files")}}
+	one, err := d.Call(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Messages = append(req.Messages,
+		rnixctx.Message{Role: rnixctx.RoleAssistant, Content: one.Content, ToolCalls: one.ToolCalls},
+		rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: one.ToolCalls[0].ID, Content: "a.go\nb.go"})
+	aside := req
+	aside.Aside, aside.Messages = true, append(slices.Clone(req.Messages), rnixctx.SummaryQuestion(""))
+	r, err := d.Call(ctx, aside)
+	if err != nil || len(r.ToolCalls) != 1 || string(r.ToolCalls[0].Input) != `{"result":"it is about files"}` || start.count() != 2 {
+		t.Fatalf("%+v %v, %d children", r, err, start.count())
+	}
+	two, err := d.Call(ctx, req)
+	if err != nil || string(two.ToolCalls[0].Input) != `{"result":"two files"}` || start.count() != 2 {
+		t.Fatalf("%+v %v, %d children", two, err, start.count())
+	}
+	asked := api.Requests()
+	if last := string(asked[len(asked)-1].Body); strings.Contains(last, "Write a summary") || strings.Count(last, "list the files") != 1 {
+		t.Errorf("%s", last)
+	}
+	if left := start.All(); len(left) != 1 {
+		t.Errorf("kept: %v", left)
+	}
+}
