@@ -56,7 +56,7 @@ say in what it may differ. Secrets are concealed.`,
 				return usagef("", "--last is %d, and has to be at least 1", f.last)
 			}
 			if c.Flags().Changed("raw") && (f.raw < 1 || n > 0 || f.messages || f.find != "" || f.last > 0) {
-				return usagef("as in: rnix steps --raw 2 "+args[0], "--raw is for one step, by its number, and for nothing else")
+				return usagef("", "--raw is for one step, by its number, and goes with no number behind the process, --messages, --last or --find")
 			}
 			client, err := a.connect(c.Context())
 			if err != nil {
