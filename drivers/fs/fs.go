@@ -85,6 +85,7 @@ func (d *Device) perform(ctx context.Context, caller vfs.Caller, data []byte) ([
 		return nil, err
 	}
 	defer roots.Close()
+	d.seen.Bind(caller)
 	c := &call{caller: caller, roots: roots, seen: d.seen, data: data}
 	if err := run(c, ctx); err != nil {
 		return nil, err

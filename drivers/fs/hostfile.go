@@ -33,6 +33,7 @@ func (h *hostFile) BindCaller(c vfs.Caller) error {
 		return err
 	}
 	defer roots.Close()
+	h.device.seen.Bind(c)
 	h.Content, err = OpenContent(roots, h.path, func(p Place, sum Sum) { h.device.seen.Read(c.PID, p.Abs, sum) })
 	return err
 }

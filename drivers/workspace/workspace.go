@@ -83,6 +83,7 @@ func (d *Device) begin(caller vfs.Caller, op string) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.seen.Bind(caller)
 	return &call{Device: d, pid: caller.PID, roots: roots, op: op}, nil
 }
 

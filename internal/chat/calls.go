@@ -102,7 +102,7 @@ func showResult(m *Model, c *ipc.ConversationMessage) {
 	}
 	m.block("call")
 	m.print(tui.Cut(m.t, paint(m.t, a, tui.Pick(m.t, "● ", "* "))+callHead(m, &k), max(m.md.w-tui.Cells(m.t, strip(end)), 10)) + end)
-	m.print(foldedLines(m, &k, text)...)
+	m.print(foldedLines(m, &k, text, c.IsError)...)
 }
 
 // completedWith prints the answer that an agent has ended with.
@@ -116,8 +116,9 @@ func completedWith(m *Model, k *openCall) {
 	printSaid(m, m.md.end())
 }
 
-// foldedLines returns what is shown below a call: of a plan its steps, of a difference its beginning, of all else the last lines.
-func foldedLines(m *Model, k *openCall, text string) (out []string) {
+// foldedLines returns what is shown below a call: of a plan its steps, of a difference its beginning, of all else the last lines. One that has failed
+// has changed nothing.
+func foldedLines(m *Model, k *openCall, text string, failed bool) (out []string) {
 	if k.name == "plan" || k.name == "replan" {
 		var in struct{ Steps []string }
 		if json.Unmarshal([]byte(k.input), &in) == nil && len(in.Steps) > 0 {
@@ -134,13 +135,16 @@ func foldedLines(m *Model, k *openCall, text string) (out []string) {
 		return nil
 	}
 	lines := strings.Split(text, "\n")
-	if diff := change(k, lines); diff != nil {
+	if diff := change(k, lines); diff != nil && !failed {
 		for _, l := range diff[:min(len(diff), shownDiff)] {
 			out = append(out, belowLine(m, diffAttr(l), l))
 		}
 		return append(out, moreLines(m, len(diff)-shownDiff)...)
 	}
-	n := max(len(lines)-shownLines, 0)
+	n := len(lines) - shownLines
+	if n <= 1 { // the line that says so would take its place
+		n = 0
+	}
 	out = moreLines(m, n)
 	for _, l := range lines[n:] {
 		out = append(out, belowLine(m, dim, l))
@@ -152,7 +156,7 @@ func moreLines(m *Model, n int) []string {
 	if n <= 0 {
 		return nil
 	}
-	return []string{belowLine(m, dim, tui.Pick(m.t, "… ", "... ")+tui.Number(n)+" lines more (Ctrl+O)")}
+	return []string{belowLine(m, dim, tui.Pick(m.t, "… ", "... ")+plural(n, "line", "lines")+" more (Ctrl+O)")}
 }
 
 // belowLine is a line below a call.

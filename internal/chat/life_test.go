@@ -208,3 +208,18 @@ func TestACallIsNotChangedByWhatCannotBeShown(t *testing.T) {
 		}
 	}
 }
+
+// What a failed change would have been is not shown as if it were done.
+func TestAFailedChangeShowsWhyAndNoDifference(t *testing.T) {
+	m := begun(t).m
+	k := openCall{name: "write_file", input: `{"path":"a","content":"new\n"}`}
+	if got := strings.Join(foldedLines(m, &k, "the file exists and you have not read it", true), "\n"); !strings.Contains(got, "you have not read it") || strings.Contains(got, "+new") {
+		t.Errorf("failed:\n%s", got)
+	}
+	if got := strings.Join(foldedLines(m, &k, "written", false), "\n"); !strings.Contains(got, "+new") {
+		t.Errorf("done:\n%s", got)
+	}
+	if got := foldedLines(m, &openCall{name: "shell"}, "1\n2\n3\n4", false); len(got) != 4 || strings.Contains(got[0], "more") {
+		t.Errorf("%q", got)
+	}
+}

@@ -25,6 +25,9 @@ func (h *Stored) Copy(ctx context.Context, origin types.UUID, cut *recovery.Stat
 		lease, err = step.Fork(ctx, h.Cards.Journal, id, lease, origin, cut.Seq, at)
 	}
 	if err == nil {
+		_ = h.Cards.Journal.Blobs().CopySeen(origin, id, cut.Time) // without it files have to be read again
+	}
+	if err == nil {
 		state, _, _, err = recovery.Read(h.Store.Source(ctx, id), nil)
 	}
 	a := &Opened{State: state, From: "history", Fork: true, Damage: damage}

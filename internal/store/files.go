@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"rnix/internal/durable"
 	"rnix/internal/step"
@@ -139,6 +140,10 @@ func (b blobs) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, 
 
 func (b blobs) Input(id types.UUID, ref step.InputRef) (string, error) {
 	return step.ReadInput(b.fs, b.dir(id), ref)
+}
+
+func (b blobs) CopySeen(from, to types.UUID, until time.Time) error {
+	return step.CopySeen(b.fs, b.dir(from), b.dir(to), until)
 }
 
 func (b blobs) CopyInputs(from, to types.UUID, refs []step.InputRef) (damage string, err error) {

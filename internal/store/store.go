@@ -115,6 +115,8 @@ type Blobs interface {
 	Input(id types.UUID, ref step.InputRef) (string, error)
 	// CopyInputs gives a history those of another. damage says which of them are not what they were.
 	CopyInputs(from, to types.UUID, refs []step.InputRef) (damage string, err error)
+	// CopySeen gives a history what another knew of files at a moment.
+	CopySeen(from, to types.UUID, until time.Time) error
 	// SaveMeta keeps what a history began with and its steps do not repeat.
 	SaveMeta(id types.UUID, m *step.Meta) error
 	// Meta reads it.
