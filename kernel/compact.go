@@ -51,23 +51,24 @@ func (k *KernelImpl) Compact(pid types.PID, focus string) error {
 func wantCompact(p *Process, focus string) error {
 	p.compact.marking.Lock()
 	defer p.compact.marking.Unlock()
-	fail := func(code types.ErrCode, why error) error {
-		return &types.SyscallError{Syscall: "Compact", PID: p.PID, Code: code, Err: why}
-	}
 	switch {
 	case p.opts.Body != nil:
-		return fail(types.ErrInvalid, ErrNoConversation)
+		return notCompacted(p, types.ErrInvalid, ErrNoConversation)
 	case p.State() >= types.StateZombie:
-		return fail(types.ErrNotFound, ErrNoProcess)
+		return notCompacted(p, types.ErrNotFound, ErrNoProcess)
 	}
 	if err := mark(p, step.Marker{Name: step.MarkerCompact, PID: p.PID, Text: focus}); err != nil {
 		if p.State() >= types.StateZombie { // its record was closed meanwhile
-			return fail(types.ErrNotFound, ErrNoProcess)
+			return notCompacted(p, types.ErrNotFound, ErrNoProcess)
 		}
 		return err
 	}
 	p.compact.set(&focus)
 	return nil
+}
+
+func notCompacted(p *Process, code types.ErrCode, why error) error {
+	return &types.SyscallError{Syscall: "Compact", PID: p.PID, Code: code, Err: why}
 }
 
 // ErrNoConversation says that a process has no model.
