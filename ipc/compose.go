@@ -120,6 +120,8 @@ type ComposeResumeRequest struct {
 	Budget       *int     `json:"budget,omitempty"` // so many tokens more than were used; 0 = unlimited
 	BudgetUSD    *float64 `json:"budget_usd,omitempty"`
 	TimeoutMs    *int64   `json:"timeout_ms,omitempty"`  // as of resume
+	Sandbox      string   `json:"sandbox,omitempty"`     // as of resume, of what is started from now on; refused if it would loosen what the run has
+	Net          string   `json:"net,omitempty"`         // likewise
 	OnInDoubt    string   `json:"on_in_doubt,omitempty"` // as of resume
 	Env          []string `json:"env,omitempty"`
 	TrustProject bool     `json:"trust_project,omitempty"`

@@ -29,6 +29,7 @@ type ProvidersResponse struct {
 	Providers []Provider `json:"providers"`
 	Problems  []string   `json:"problems,omitempty"` // of configuration files, file:line:column
 	Mistakes  []string   `json:"mistakes,omitempty"` // those of the problems because of which no agent starts
+	Warnings  []string   `json:"warnings,omitempty"` // those of the problems that are none: what they concern counts all the same
 }
 
 // Provider is one model provider.

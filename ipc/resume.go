@@ -53,6 +53,8 @@ type ResumeRequest struct {
 
 	// Person is set by the daemon, of a request that a person has made.
 	Person bool `json:"-"`
+	// Tighter is set by the daemon, of a request whose Sandbox and Net are refused where they would loosen what the process has.
+	Tighter bool `json:"-"`
 }
 
 // ResumeResponse names the process that goes on.

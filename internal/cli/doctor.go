@@ -192,6 +192,10 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 	var out []check
 	for _, p := range r.Problems {
 		mend := "correct it; until then it does not count"
+		if slices.Contains(r.Warnings, p) {
+			out = append(out, check{"config", warned, p, "it counts all the same"})
+			continue
+		}
 		if slices.Contains(r.Mistakes, p) {
 			mend = "correct it; until then no agent starts, since a limit or a right may be missing"
 		}

@@ -36,7 +36,7 @@ agents:
 
 # More of a node: agent, provider, model, fallback_provider, fallback_model, reasoning_effort, system_prompt,
 # skills, mcp, allow, budget, budget_usd, cwd, network (of its commands: none or open) or sandbox: {level: auto,
-# net: none, memory: 4GiB}, which only tighten what the run has, and worktree (true, or {branch: NAME, base: COMMIT, conflicts: stop or resolve}:
+# net: hosts, hosts: [npm, api.example.com], memory: 4GiB}, which only tighten what the run has, and worktree (true, or {branch: NAME, base: COMMIT, conflicts: stop or resolve}:
 # each attempt has a git work tree, which begins with the work of the nodes that it waits for, and its own branch;
 # "rnix compose merge RUN" brings the work of the last node back).
 `

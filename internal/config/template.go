@@ -28,7 +28,7 @@ func Template() map[string]string {
 # concurrency: 2             # model calls at once
 # sandbox:                   # of agents' commands; see: rnix sandbox explain
 #   level: bwrap             # only that mechanism, and none in its place
-#   net: none                # no network, also where your own config.yaml has it open
+#   net: none                # no network, also where your own config.yaml has it open; there also "hosts" with hosts: [npm]
 #   hide: [/srv/other]       # besides what is hidden anyway
 #   memory: 4GiB             # of all that an agent starts together
 #   processes: 512           # the same, with threads

@@ -54,7 +54,11 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 	if set.Sandbox != nil {
 		p.Sandbox = *set.Sandbox
 	}
-	if err = profile.AskSandbox(p, req.Sandbox, req.Net, req.Bounds, req.Hosts); err != nil {
+	ask := profile.AskSandbox
+	if req.Tighter {
+		ask = profile.TightenSandbox
+	}
+	if err = ask(p, req.Sandbox, req.Net, req.Bounds, req.Hosts); err != nil {
 		return nil, err
 	}
 	if err = profile.AskPermissions(p, req.Rules, req.Asks, true); err != nil {

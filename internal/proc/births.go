@@ -84,7 +84,7 @@ func (b *births) home() (cgroup, place) {
 				b.gives, b.why = nil, "the cgroup "+n.Dir+" does not give its controllers: "+err.Error()
 			}
 			if b.why != "" {
-				b.log.Info("not all bounds of what agents use can be enforced", "because", b.why)
+				b.log.Debug("not all bounds of what agents use can be enforced", "because", b.why)
 			}
 			break
 		}

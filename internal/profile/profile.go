@@ -32,6 +32,7 @@ type Profile struct {
 	Catalog     *agent.Catalog
 	Servers     []agent.MCPEntry
 	Problems    []string
+	Warnings    []string         // those of the problems that are warnings
 	Mistakes    config.Problems  // those of the problems because of which nothing may be started
 	Asked       config.Wish      // the client's part of it
 	Member      Member           // of a platform

@@ -90,6 +90,11 @@ func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *
 	p.Mistakes = config.Mistakes(p.Config.Problems, p.Providers.Problems, prices)
 	for _, list := range []agent.Problems{p.Config.Problems, p.Providers.Problems, prices, p.Catalog.Problems(), servers} {
 		p.Problems = append(p.Problems, list.Strings()...)
+		for i := range list {
+			if list[i].Warning {
+				p.Warnings = append(p.Warnings, list[i].String())
+			}
+		}
 	}
 	return p
 }

@@ -36,6 +36,26 @@ func AskSandbox(p *Profile, level, net string, bounds types.Bounds, allow []stri
 	return nil
 }
 
+// TightenSandbox is AskSandbox for one that only tightens: INVALID if what is asked for would loosen what p has.
+func TightenSandbox(p *Profile, level, net string, bounds types.Bounds, allow []string) error {
+	has := p.Sandbox
+	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net), Bounds: bounds}
+	if err := s.Check(); err != nil {
+		return types.Errorf(types.ErrInvalid, "Resume", "", "%w", err)
+	}
+	tight := has.Tighten(s.Level, s.Net, bounds, nil)
+	switch {
+	case level != "" && tight.Level != s.Level:
+		return types.Errorf(types.ErrInvalid, "Resume", "", "the sandbox %s would be looser than what it has, which is %s: it can only be tightened", level, has.Level)
+	case net != "" && tight.Net != s.Net:
+		return types.Errorf(types.ErrInvalid, "Resume", "", "the network %s would be looser than what it has, which is %s: it can only be tightened", net, has.Net)
+	case len(allow) > 0:
+		return types.Errorf(types.ErrInvalid, "Resume", "", "hosts would loosen what it has: it can only be tightened")
+	}
+	p.Sandbox = tight
+	return nil
+}
+
 // errHosts is why hosts are refused for a network that is none of hosts.
 var errHosts = errors.New("hosts are allowed where the network is hosts: leave --net out, or use --net hosts")
 

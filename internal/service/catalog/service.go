@@ -69,7 +69,7 @@ func (c *Service) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersReq
 	if err != nil {
 		return ipc.ProvidersResponse{}, err
 	}
-	r := ipc.ProvidersResponse{Problems: p.Problems, Mistakes: p.Mistakes.Strings(), Providers: []ipc.Provider{}}
+	r := ipc.ProvidersResponse{Problems: p.Problems, Mistakes: p.Mistakes.Strings(), Warnings: p.Warnings, Providers: []ipc.Provider{}}
 	for _, pr := range p.Providers.List {
 		ok, detail := p.Available(pr)
 		r.Providers = append(r.Providers, ipc.Provider{Name: pr.Name, Driver: pr.Driver, Path: "/dev/llm/" + pr.Name, Model: pr.DefaultModel,

@@ -31,7 +31,7 @@ func (s resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeResu
 	if owner, inside := s.finder.AgentOf(peer); inside {
 		return none, service.Outside("Compose", owner, "not resume runs")
 	}
-	on := ipc.ResumeRequest{Target: req.Target, Env: req.Env, OnInDoubt: req.OnInDoubt, TimeoutMs: req.TimeoutMs, TrustProject: req.TrustProject}
+	on := ipc.ResumeRequest{Target: req.Target, Env: req.Env, OnInDoubt: req.OnInDoubt, TimeoutMs: req.TimeoutMs, Sandbox: req.Sandbox, Net: req.Net, Tighter: true, TrustProject: req.TrustProject}
 	if err := s.stored.CheckResume(&on); err != nil {
 		return none, err
 	}
@@ -65,6 +65,8 @@ func (s resumer) thawed(ctx context.Context, t *service.Target, req *ipc.Compose
 		return resp, busy("it is running; wait for its end, or end it with `rnix compose down " + t.Live.Name + "`, and do the node again then")
 	case req.TimeoutMs != nil:
 		return resp, busy("it is running; end it with `rnix compose down " + t.Live.Name + "`, and give it another time limit then")
+	case req.Sandbox != "" || req.Net != "":
+		return resp, busy("it is running; end it with `rnix compose down " + t.Live.Name + "`, and tighten its sandbox then")
 	case req.Budget != nil || req.BudgetUSD != nil:
 		return resp, busy("it is running; give it more with `rnix budget add " + t.Live.Name + " --tokens N` (or --usd X)")
 	}
