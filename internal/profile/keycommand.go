@@ -53,7 +53,7 @@ func (k *KeyCommands) Key(p *config.Provider, environ []string) (string, error) 
 	one := k.of(p)
 	one.running.Lock()
 	defer one.running.Unlock()
-	if key, err, fresh := one.now(); fresh {
+	if key, fresh, err := one.now(); fresh {
 		return key, err
 	}
 	key, err := k.run(p, environ)
@@ -69,7 +69,7 @@ func (k *KeyCommands) Failed(p *config.Provider) error {
 	if k == nil {
 		return nil
 	}
-	_, err, fresh := k.of(p).now()
+	_, fresh, err := k.of(p).now()
 	if !fresh {
 		return nil
 	}
@@ -91,10 +91,10 @@ func (k *KeyCommands) of(p *config.Provider) *printed {
 	return one
 }
 
-func (o *printed) now() (key string, err error, fresh bool) {
+func (o *printed) now() (key string, fresh bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.key, o.err, time.Now().Before(o.until)
+	return o.key, time.Now().Before(o.until), o.err
 }
 
 func (o *printed) put(key string, err error, ttl time.Duration) {
