@@ -89,7 +89,7 @@ func (s *Seen) Bind(c vfs.Caller) {
 	if err != nil {
 		return
 	}
-	for line := range bytes.Lines(raw) {
+	for _, line := range bytes.Split(raw, []byte{'\n'}) {
 		var l seenLine
 		if json.Unmarshal(line, &l) != nil || l.Path == "" {
 			continue // the end of a write that was cut off
