@@ -69,7 +69,7 @@ func NewSeen() *Seen {
 }
 
 // Bind reads what a process has known in an earlier run, or what the process of which it is a fork knew. It is called before anything is said of the
-// process, and does nothing after the first time. A caller that is no process, or that has no scratch directory, has kept nothing.
+// process by a call of it, and does nothing after the first time; what was said before counts. A caller that is no process, or that has no scratch directory, has kept nothing.
 func (s *Seen) Bind(c vfs.Caller) {
 	if c.PID == 0 || c.Scratch == "" {
 		return
@@ -85,6 +85,19 @@ func (s *Seen) Bind(c vfs.Caller) {
 	}
 	k := keptLedger{filepath.Join(c.Scratch, seenFile), root}
 	s.kept[c.PID] = k
+	said := s.known[c.PID] // of this run already: of a file that was put back before the process went on
+	delete(s.known, c.PID)
+	s.loadLocked(c.PID, k)
+	for path, sum := range said {
+		s.knowLocked(c.PID, path, sum)
+		s.keepLocked(c.PID, path, &sum)
+	}
+}
+
+// loadLocked reads what stands on disk.
+//
+// +checklocks:s.mu
+func (s *Seen) loadLocked(pid types.PID, k keptLedger) {
 	raw, err := os.ReadFile(k.file)
 	if err != nil {
 		return
@@ -95,14 +108,14 @@ func (s *Seen) Bind(c vfs.Caller) {
 			continue // the end of a write that was cut off
 		}
 		if !filepath.IsAbs(l.Path) {
-			l.Path = filepath.Join(root, l.Path)
+			l.Path = filepath.Join(k.root, l.Path)
 		}
 		sum, err := hex.DecodeString(l.Sum)
 		if err != nil || len(sum) != len(Sum{}) {
-			delete(s.known[c.PID], l.Path)
+			delete(s.known[pid], l.Path)
 			continue
 		}
-		s.knowLocked(c.PID, l.Path, Sum(sum))
+		s.knowLocked(pid, l.Path, Sum(sum))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
+	"rnix/internal/profile"
 	"rnix/internal/records"
 	"rnix/internal/recovery"
 	"rnix/internal/service/platform"
@@ -78,7 +79,7 @@ func looked(d *Daemon) error {
 func withKernel(d *Daemon, do func() error) (err error) {
 	d.kernel = kernel.New(kernel.Config{Devices: vfs.NewDeviceRegistry()}, nil)
 	defer func() { err = errors.Join(err, d.kernel.Shutdown(context.Background())) }()
-	d.clis = newCLIs(d)
+	d.clis, d.profiles = newCLIs(d), &profile.Reader{Home: d.home}
 	startLifecycle(d)
 	return do()
 }

@@ -27,6 +27,9 @@ func TestAnActivatedSkillStaysInTheSystemPrompt(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string][]llmtest.Request{} // by what it was started or forked for
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if strings.Contains(r.Messages[len(r.Messages)-1].Text, wantsSummary) {
+			return llmtest.Reply{Text: "summed up"}
+		}
 		mu.Lock()
 		who := "origin"
 		for _, m := range r.Messages {
