@@ -59,7 +59,10 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await page.locator('.one .files li', { hasText: 'poem.txt' }).count()) === 2, 'the files of both are there');
   want((await ask('budget')) === '200000 200000', 'the budgets are ' + await ask('budget'));
   await forms('compare');
+  await page.getByRole('button', { name: 'Keys' }).click(); // a dialog does not stay over another page
+  await page.locator('dialog[open]').waitFor();
   await page.goto(origin + '/#/compare');
+  await page.locator('dialog[open]').waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'write a poem <b>now</b>' }).click();
   await until(async () => (await page.locator('.one').count()) === 2, 'the choice leads to both');
 

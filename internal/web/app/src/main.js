@@ -6,12 +6,14 @@ import { startStore, stopStore } from './lib/store.js';
 import { startAsks } from './lib/asks.js';
 import { startNotices } from './lib/notices.js';
 import { startKeys } from './lib/keys.js';
+import { startDialogs } from './ui/dialog.js';
 import { App, always } from './ui/shell.js';
 import pages from './pages/index.js';
 
 takeKey();
 startRouter(pages);
 startKeys(always);
+startDialogs();
 effect(() => { if (inside.value) startStore(); else stopStore(); });
 startAsks();
 startNotices();

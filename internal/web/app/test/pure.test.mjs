@@ -9,6 +9,7 @@ import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
+import { sharing } from '../src/lib/compare.js';
 import { verdict } from '../src/pages/system/doctor.js';
 import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
 
@@ -306,4 +307,13 @@ test('the table says when something else is asked', () => {
   assert.notEqual(pulse(rows, new Set(['u1'])), pulse(rows, none));
   assert.equal(condition(proc(2, { wait_kind: 'ask' })).tone, 'ask');
   assert.equal(condition(proc(2, { wait_kind: 'ask', state: 'dead', exit: { code: 0 } })).tone, 'done');
+});
+
+test('agents side by side that share a directory are named', () => {
+  const places = new Map([['a', { pid: 9, dir: '/d' }], ['b', { pid: 4, dir: '/d' }], ['c', { pid: 5, dir: '/e' }], ['d', { pid: 6 }], ['e', { pid: 7 }]]);
+  assert.deepEqual(sharing(places, 'a'), [4]);
+  assert.deepEqual(sharing(places, 'b'), [9]);
+  assert.deepEqual(sharing(places, 'c'), []);
+  assert.deepEqual(sharing(places, 'd'), []); // a directory that is not known is shared by none
+  assert.deepEqual(sharing(places, 'z'), []);
 });

@@ -1,5 +1,12 @@
 // Which processes can stand side by side. Pure.
 
+// sharing returns those PIDs whose directory a process works in, too, in their order: what was changed there is of them all.
+// places is {pid, dir} by the UUID.
+export function sharing(places, uuid) {
+  const own = places.get(uuid)?.dir;
+  return own ? [...places].filter(([id, p]) => id !== uuid && p.dir === own).map(([, p]) => p.pid).sort((a, b) => a - b) : [];
+}
+
 // groups returns the tasks that several agents have, the newest first: [{intent, of, models, last}].
 export function groups(procs) {
   const by = new Map();

@@ -1,11 +1,11 @@
 // Several agents side by side: those with one task, or a process and its forks.
-import { html } from '../lib/html.js';
+import { html, useEffect, useState } from '../lib/html.js';
 import { useCall } from '../lib/ask.js';
 import { elapsed, ended, stands } from '../lib/fold.js';
 import { age, cost, count, moment } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { clock, find, procs, second } from '../lib/store.js';
-import { groups } from '../lib/compare.js';
+import { groups, sharing } from '../lib/compare.js';
 import { Answer, Facts, Table } from '../ui/answer.js';
 import { Badge } from '../ui/badge.js';
 import { Markdown } from '../ui/markdown.js';
@@ -14,17 +14,20 @@ import { Line } from '../ui/text.js';
 const most = 12; // that stand side by side
 const few = 12; // files that are named
 
-function Files({ id, turn }) {
+function Files({ id, turn, shared }) {
   const of = useCall('diff_files', { target: id, stat: true }, { on: turn, every: 3000 });
   return html`<${Answer} of=${of} draw=${(d) => html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}</p>
+    ${shared.length > 0 && html`<p class="problem">It shares its directory with ${shared.join(', ')}: these files may be the work of any of them.</p>`}
     ${d.files.length > 0 && html`<ul class="files">${d.files.slice(0, few).map((f) => html`<li key=${f.path}><${Line} value=${f.path} class="mono" /> <small>${f.binary ? 'binary' : `+${f.added || 0} −${f.deleted || 0}`}</small></li>`)}${d.files.length > few ? html`<li>and ${d.files.length - few} more</li>` : ''}</ul>`}`} />`;
 }
 
-function One({ id }) {
+function One({ id, places, place }) {
   second.value;
   const row = find(id);
   const turn = row ? `${row.state} ${row.step} ${row.tokens_used}` : '';
   const detail = useCall('get_proc_detail', { target: id }, { on: turn });
+  const pid = row?.pid || detail.data?.pid, dir = row?.work_dir || detail.data?.work_dir;
+  useEffect(() => place(id, pid, dir), [id, pid, dir]);
   const sum = useCall('cost', { by: 'process', under: id }, { on: turn, every: 3000 });
   return html`<section class="one" aria-label=${'Process ' + (detail.data?.pid || id.slice(0, 8))}><${Answer} of=${detail} draw=${(d) => {
     const p = row || { ...d, at: clock() };
@@ -36,7 +39,7 @@ function One({ id }) {
         ['With descendants', more && `${count(t.tokens)} tokens, ${cost(t)}, ${age(t.active_ms || 0)} of work, ${t.processes} processes`],
         ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
       ]} />
-      <${Files} id=${id} turn=${turn} />
+      <${Files} id=${id} turn=${turn} shared=${sharing(places, id)} />
       ${d.result && html`<details open><summary>Result</summary><${Markdown} value=${d.result} start=${4000} /></details>`}`;
   }} /></section>`;
 }
@@ -54,9 +57,12 @@ function Choices() {
 function Compare({ query }) {
   const ids = [...new Set((query.get('of') || '').split(',').filter(Boolean))];
   const first = useCall('get_proc_detail', ids.length ? { target: ids[0] } : null).data;
+  const [places, setPlaces] = useState(new Map());
+  const place = (id, pid, dir) => { setPlaces((all) => new Map(all).set(id, { pid, dir })); };
+  const shown = new Map([...places].filter(([id]) => ids.includes(id)));
   if (!ids.length) return html`<${Choices} />`;
   return html`<h1>Side by side</h1>${first && html`<p><${Line} value=${first.intent} most=${400} /></p>`}
-    <div class="beside">${ids.slice(0, most).map((id) => html`<${One} key=${id} id=${id} />`)}</div>
+    <div class="beside">${ids.slice(0, most).map((id) => html`<${One} key=${id} id=${id} places=${shown} place=${place} />`)}</div>
     ${ids.length > most && html`<p>${ids.length - most} more are not shown.</p>`}<p><a href=${href('compare')}>Others with the same task</a></p>`;
 }
 

@@ -84,7 +84,7 @@ function Start() {
   const agent = (agents.data?.agents || []).find((a) => a.name === v.agent);
   const many = (v.model || '').split(/[\s,]+/).filter(Boolean).length;
   const problems = [...(agents.data?.problems || []), ...(providers.data?.mistakes || [])];
-  return html`<h1>Start an agent</h1>
+  return html`<h1>Start an agent</h1><p><a href=${href('compare')}>Side by side</a>: agents that had the same task.</p>
     <form class="start" ref=${form} onSubmit=${submit} novalidate>
       ${errors[''] && html`<div class="problem" role="alert" tabindex="-1"><${Text} value=${errors['']} /></div>`}
       ${problems.map((t) => html`<p class="problem"><${Line} value=${t} most=${600} /></p>`)}

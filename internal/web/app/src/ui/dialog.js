@@ -19,6 +19,15 @@ export function drop(tag) {
   q.done(null);
 }
 
+// A question is about what was on the page: it is given up when the address changes.
+export function startDialogs() {
+  addEventListener('hashchange', () => {
+    const q = asked.value;
+    asked.value = null;
+    q?.done(null);
+  });
+}
+
 // tell shows something until it is closed.
 export const tell = (title, body) => ask({ title, body, yes: null });
 

@@ -41,7 +41,7 @@ export function Files({ id, p, query, turn }) {
   const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
   const tree = useRef(false); // it has a git work tree: a difference from its beginning says so
   tree.current ||= Boolean(of.data?.from.base);
-  return html`${tree.current && html`<${Tree} id=${id} p=${p} turn=${turn} />`}<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
-      <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'its last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
+  return html`${tree.current && html`<${Tree} id=${id} p=${p} turn=${turn} />`}<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} placeholder="start" value=${from || ''} onChange=${(e) => at(e.target.value, to)} /></label>
+      <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
     <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
 }
