@@ -100,7 +100,7 @@ func TestAPersonTalksToAnAgent(t *testing.T) {
 	s.keys("C-c")
 	s.sees("Ctrl+C again leaves")
 	s.keys("C-c")
-	s.sees("come back with: rnix attach 0", "ended with 0")
+	s.sees("come back with: rnix attach 4", "ended with 0")
 	if !strings.Contains(s.whole(), "● shell seq 101 120") {
 		t.Error("the conversation does not stay in the terminal")
 	}
@@ -180,7 +180,7 @@ func TestTwoPersonsTalkToOneAgentOverACrash(t *testing.T) {
 func TestAPersonGoesBackInAConversation(t *testing.T) {
 	s := newScreen(t)
 	api := talkAPI(t, s)
-	s.open("100", "30", "rnix chat --name old --sandbox off --budget 500k")
+	s.open("100", "40", "rnix chat --name old --sandbox off --budget 500k")
 	s.sees("say what is to be done")
 	s.keys("/he", "Tab", "Enter")
 	s.sees("Esc", "interrupt the agent", "/undo", "@FILE")
@@ -225,7 +225,7 @@ func TestAPersonGoesBackInAConversation(t *testing.T) {
 		t.Errorf("the exported conversation: %s, %v", b, err)
 	}
 	s.keys("/new", "Enter")
-	s.sees("a new conversation; the one before is found with: rnix attach 0")
+	s.sees("a new conversation; the one before is found with: rnix attach ")
 	s.keys("/nonsense", "Enter")
 	s.sees("unknown command /nonsense; did you mean /new")
 	s.keys("/resume", "Enter")

@@ -278,11 +278,11 @@ func diff(m *Model, _ string) tea.Cmd {
 		if err != nil {
 			return m.fail(err)
 		}
+		m.block("diff")
 		if len(r.Files) == 0 {
-			m.say("the agent has changed no files")
+			m.print(paint(m.t, dim, "the agent has changed no files"))
 			return nil
 		}
-		m.block("diff")
 		lines := strings.Split(strings.TrimRight(tui.Clean(m.t, string(r.Text())), "\n"), "\n")
 		for _, l := range lines[:min(len(lines), maxDiff)] {
 			m.print(tui.Cut(m.t, paint(m.t, diffAttr(l), bounded(l, 1<<10)), m.w-1))
@@ -352,7 +352,7 @@ func undo(m *Model, _ string) tea.Cmd {
 					return m.fail(err)
 				}
 				m.block("note")
-				m.print(paint(m.t, dim, fmt.Sprintf("%d files written, %d removed%s", r.Written, r.Removed, with("; take it back with: ", tui.Line(m.t, r.Undo)))))
+				m.print(paint(m.t, dim, fmt.Sprintf("%s written, %d removed%s", plural(r.Written, "file", "files"), r.Removed, with("; take it back with: ", tui.Line(m.t, r.Undo)))))
 				undone(m, last)
 				return nil
 			})

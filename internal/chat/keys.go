@@ -142,6 +142,9 @@ func enterText(m *Model) tea.Cmd {
 		m.o.Remember(text)
 	}
 	switch {
+	case trimmed == "?", trimmed == "/":
+		showHelp(m)
+		return nil
 	case text[0] == '!':
 		return runOwn(m, strings.TrimSpace(text[1:]))
 	case text[0] == '/' && isCommand(trimmed):

@@ -305,6 +305,8 @@ func addressOf(m *Model) string {
 		return ""
 	case m.detail.Name != "":
 		return tui.Line(m.t, m.detail.Name)
+	case m.detail.PID != 0: // it stays its number when the process is resumed under another one
+		return m.detail.PID.String()
 	}
 	return m.id.String()
 }

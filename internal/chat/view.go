@@ -171,10 +171,13 @@ func typedBox(m *Model, n int) (box []string, x, y int) {
 // footLines is the line about the process, or what is said about the last key.
 func footLines(m *Model) []string {
 	switch {
-	case m.note != "" && m.bad:
-		return wrap(m.t, []span{{m.note, red}}, "", "", m.w-1)[:1]
 	case m.note != "":
-		return []string{paint(m.t, yellow, tui.Cut(m.t, m.note, m.w-1))}
+		a := yellow
+		if m.bad {
+			a = red
+		}
+		lines := wrap(m.t, []span{{m.note, a}}, "", "", m.w-1)
+		return lines[:min(len(lines), max(min(m.h/6, 3), 1))]
 	}
 	d := &m.detail
 	var parts []string
