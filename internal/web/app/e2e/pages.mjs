@@ -13,7 +13,7 @@ await scenario(async ({ page }) => {
 
   // Every way of looking at one process.
   for (const [tab, word] of [['summary', 'How it ended'], ['timeline', 'model'], ['steps', 'What the model said'], ['conversation', 'build a thing'], ['context', 'What fills it'],
-    ['files', 'thing.txt'], ['calls', 'done'], ['log', 'step 1'], ['lineage', 'Runs']]) {
+    ['files', 'thing.txt'], ['calls', 'done'], ['log', 'step 1'], ['lineage', 'exit 0']]) {
     await at(`/process/${ids.builder}/${tab}`);
     await has(word);
     want((await page.locator('.problem[role=alert]').count()) === 0, `${tab} has a problem: ` + (await text('main')));

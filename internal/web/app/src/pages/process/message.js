@@ -56,7 +56,7 @@ export function Message({ m, calls = [], id, step = 0, thought = '', working = f
   const body = m.role === 'system' ? html`<details><summary>${bytes(m.bytes)} of instructions</summary><${Text} value=${text} />${rest}</details>`
     : html`${text.trim() && (m.role === 'assistant' ? html`<${Markdown} value=${text} />` : html`<${Text} value=${text} class=${m.role === 'tool' ? 'mono' : ''} start=${m.role === 'tool' ? 600 : 4000} />`)}${rest}`;
   return html`<article class=${'message ' + m.role} data-n=${m.n}>
-    <header><b>${m.role === 'tool' ? 'result of an earlier call' : m.role}</b> <small>${froms[m.from] || ''} ${m.step ? html`<a href=${href('process', { id, tab: 'steps' }, { step: m.step })}>step ${m.step}</a>` : ''} ${moment(m.time)}${m.is_error ? html` <span class="badge bad">error</span>` : ''}${m.shortened ? ' · shortened by a compaction' : ''}</small></header>
+    <header><b>${m.role === 'tool' ? 'result of an earlier call' : m.role}</b> <small>${froms[m.from] || ''} ${m.step ? html`<a href=${href('process', { id, tab: 'steps' }, { step: m.step })}>${m.role === 'user' ? 'after ' : ''}step ${m.step}</a>` : ''} ${moment(m.time)}${m.is_error ? html` <span class="badge bad">error</span>` : ''}${m.shortened ? ' · shortened by a compaction' : ''}</small></header>
     ${thought && html`<${Thought} text=${thought} />`}
     ${body}
     ${calls.map(({ call: c, result: r }) => html`<${Act} key=${c.id} c=${c} r=${r} id=${id} step=${step} working=${working} />`)}
