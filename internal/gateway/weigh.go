@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"hash/maphash"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -86,15 +87,21 @@ func (r weigher) all() {
 			text := true
 			for e := range elements(r.body, at) {
 				text = false
-				saved := 0
-				r.content(name, e, 0, func(p field) { saved += p.to - p.from - picture })
-				r.part(e, saved)
+				saved, remote := 0, false
+				if name == "input" && !r.isSelf(e) {
+					r.open(name, "an item that does not say what it is stands for one that the vendor keeps; send it whole, with its type")
+				}
+				r.content(name, e, 0, func(p field) {
+					saved += p.to - p.from - picture
+					remote = remote || !r.holds(p)
+				})
+				r.part(e, saved, remote)
 			}
 			if text {
-				r.part(at, 0)
+				r.part(at, 0, false)
 			}
 		default:
-			r.part(at, 0)
+			r.part(at, 0, false)
 		}
 	}
 }
@@ -102,10 +109,15 @@ func (r weigher) all() {
 // maxParts bounds the parts of a prompt, of which those beyond are one.
 const maxParts = 4096
 
-// part adds a part whose tokens are so many fewer than its bytes.
-func (r weigher) part(at field, saved int) {
+// part adds a part whose tokens are so many fewer than its bytes. What is remote can be another thing each time, so that no count of it is one of the next.
+func (r weigher) part(at field, saved int, remote bool) {
 	raw := at.of(r.body)
-	p := Part{maphash.Bytes(sums(), raw), max(len(raw)-saved, 0)}
+	p := Part{Most: max(len(raw)-saved, 0)}
+	if remote {
+		p.Sum = rand.Uint64()
+	} else {
+		p.Sum = maphash.Bytes(sums(), raw)
+	}
 	if n := len(r.Parts); n == maxParts {
 		last := &r.Parts[n-1]
 		last.Sum, last.Most = maphash.Comparable(sums(), [2]uint64{last.Sum, p.Sum}), last.Most+p.Most
@@ -178,7 +190,7 @@ func (r weigher) tools(at field) {
 			vendors = kind
 			continue
 		}
-		if r.part(e, 0); len(kept) <= maxParts {
+		if r.part(e, 0, false); len(kept) <= maxParts {
 			kept = append(kept, e.of(r.body))
 		}
 	}
@@ -258,11 +270,26 @@ func (r weigher) content(where string, at field, depth int, picture func(field))
 			if r.body[v.from] == '{' && len(kinds(r.body, v)) > 0 { // as a screenshot
 				r.content(where, v, depth+1, picture)
 			}
+		case "source":
+			if len(is) == 1 && is[0] == "document" {
+				r.source(where, v, depth+1, picture)
+			}
 		case "tools":
 			for e := range elements(r.body, v) {
 				if kind := r.vendorTool(e); kind != "" {
 					r.vendorRuns(kind)
 				}
+			}
+		}
+	}
+}
+
+// source looks at what a document consists of that is made of parts.
+func (r weigher) source(where string, at field, depth int, picture func(field)) {
+	for name, v := range members(r.body, at) {
+		if name == "content" {
+			for e := range elements(r.body, v) {
+				r.content(where, e, depth, picture)
 			}
 		}
 	}
@@ -275,7 +302,7 @@ func (r weigher) whole(kind string, at field) bool {
 	for name, v := range members(r.body, at) {
 		switch value := v.of(r.body); name {
 		case "source":
-			source = kinds(r.body, v)
+			source = append(source, kinds(r.body, v)...)
 		case "id":
 			id = id || string(value) != "null"
 		case "encrypted_content":

@@ -42,43 +42,53 @@ func TestWhatNothingBoundsIsFound(t *testing.T) {
 		open string // what is said of it; empty = it is bounded
 		odd  string
 	}{
-		"a conversation":         {responses, `"input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"x"}],"encrypted_content":"abc"},{"type":"function_call_output","call_id":"c","output":"x"}]`, "", ""},
-		"a text":                 {responses, `"input":"x","previous_response_id":null`, "", ""},
-		"what claude sends":      {messages, `"max_tokens":1,"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"system","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"x"},{"type":"tool_use","input":{"type":"document","content":[{"type":"file"}]}}]},{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"x"},{"type":"image","source":{"type":"url","url":"http://x"}}]}]}],"tools":[{"name":"Bash"},{"type":"custom","name":"x"},{"type":"bash_20250124","name":"bash"}]`, "", ""},
-		"what codex sends":       {responses, `"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"f","tools":[{"type":"custom","name":"exec"}]},{"type":"function","name":"wait"}]},{"type":"message","content":[{"type":"input_image","image_url":"data:image/png;base64,xx"}]}]`, "", ""},
-		"an earlier answer":      {responses, `"input":"x","previous_response_id":"resp_1"`, "previous_response_id", ""},
-		"a kept conversation":    {responses, `"conversation":"c"`, "conversation", ""},
-		"a kept prompt":          {responses, `"prompt":{"id":"p"}`, "prompt", ""},
-		"a container":            {messages, `"container":"c"`, "container", ""},
-		"servers of MCP":         {messages, `"mcp_servers":[{}]`, "mcp_servers", ""},
-		"a kept item":            {responses, `"input":[{"type":"item_reference","id":"msg_1"}]`, "item_reference", ""},
-		"kept thoughts":          {responses, `"input":[{"type":"reasoning","id":"rs_1","encrypted_content":null}]`, "reasoning", ""},
-		"a file":                 {responses, `"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]`, "input_file", ""},
-		"a document elsewhere":   {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"http://x"}}]}]`, "document", ""},
-		"a document":             {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","data":"JVBERi0"}}]}]`, "document", ""},
-		"a document in a result": {messages, `"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}]`, "document", ""},
-		"a document as text":     {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"words"}}]}]`, "", ""},
-		"an upload":              {messages, `"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"f"}]}]`, "container_upload", ""},
-		"sound":                  {chat, `"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]`, "input_audio", ""},
-		"two kinds at once":      {chat, `"messages":[{"role":"user","content":[{"type":"text","type":"image_url"}]}]`, "twice", ""},
-		"search alone":           {messages, `"tools":[{"type":"web_search_20250305","max_uses":8}]`, "web_search_20250305", ""},
-		"search by force":        {responses, `"tools":[{"type":"web_search"},{"type":"function","name":"f"}],"tool_choice":{"type":"web_search"}`, "web_search", ""},
-		"search in a list":       {responses, `"input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]`, "web_search", ""},
-		"an adviser":             {messages, `"tools":[{"type":"advisor_20260301","model":"dear"}]`, "advisor_20260301", ""},
-		"compaction":             {messages, `"context_management":{"edits":[{"type":"compact_20260112"}]}`, "compact_20260112", ""},
-		"compaction of OpenAI":   {responses, `"context_management":[{"type":"compaction"}]`, "compaction", ""},
-		"the priority tier":      {chat, `"service_tier":"priority"`, "", "service_tier"},
-		"another tier":           {chat, `"service_tier":7`, "", "service_tier"},
-		"the slow tier":          {chat, `"service_tier":"flex"`, "", ""},
-		"a fast answer":          {messages, `"speed":"fast"`, "", "speed"},
-		"a usual answer":         {messages, `"speed":"standard","inference_geo": "global"`, "", ""},
-		"another place":          {messages, `"inference_geo":"us"`, "", "inference_geo"},
-		"other models":           {chat, `"models":["dear"]`, "", "models"},
-		"plugins":                {chat, `"plugins":[{"id":"web"}]`, "", "plugins"},
-		"a route":                {chat, `"provider":{"sort":"throughput"}`, "", "provider"},
-		"a search":               {chat, `"web_search_options":{}`, "", "web_search_options"},
-		"a prediction":           {chat, `"prediction":{"type":"content"}`, "", "prediction"},
-		"an answer that is said": {chat, `"modalities":["text","audio"]`, "", "modalities"},
+		"a conversation":            {responses, `"input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"x"}],"encrypted_content":"abc"},{"type":"function_call_output","call_id":"c","output":"x"}]`, "", ""},
+		"a text":                    {responses, `"input":"x","previous_response_id":null`, "", ""},
+		"what claude sends":         {messages, `"max_tokens":1,"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"system","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"x"},{"type":"tool_use","input":{"type":"document","content":[{"type":"file"}]}}]},{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"x"},{"type":"image","source":{"type":"url","url":"http://x"}}]}]}],"tools":[{"name":"Bash"},{"type":"custom","name":"x"},{"type":"bash_20250124","name":"bash"}]`, "", ""},
+		"what codex sends":          {responses, `"input":[{"type":"additional_tools","tools":[{"type":"namespace","name":"f","tools":[{"type":"custom","name":"exec"}]},{"type":"function","name":"wait"}]},{"type":"message","content":[{"type":"input_image","image_url":"data:image/png;base64,xx"}]}]`, "", ""},
+		"an earlier answer":         {responses, `"input":"x","previous_response_id":"resp_1"`, "previous_response_id", ""},
+		"a kept conversation":       {responses, `"conversation":"c"`, "conversation", ""},
+		"a kept prompt":             {responses, `"prompt":{"id":"p"}`, "prompt", ""},
+		"a container":               {messages, `"container":"c"`, "container", ""},
+		"servers of MCP":            {messages, `"mcp_servers":[{}]`, "mcp_servers", ""},
+		"a kept item":               {responses, `"input":[{"type":"item_reference","id":"msg_1"}]`, "item_reference", ""},
+		"a kept item without type":  {responses, `"input":[{"id":"msg_1"}]`, "input", ""},
+		"a kept item of no type":    {responses, `"input":[{"role":"user","content":"x"},{"type":null,"id":"msg_1"}]`, "input", ""},
+		"an empty type":             {responses, `"input":[{"type":"","id":"msg_1"}]`, "input", ""},
+		"a type that is taken back": {responses, `"input":[{"type":"message","type":null,"id":"msg_1"}]`, "input", ""},
+		"a role that is none":       {responses, `"input":[{"role":null,"content":"x","id":"msg_1"}]`, "input", ""},
+		"a role and no words":       {responses, `"input":[{"role":"user","id":"msg_1"}]`, "input", ""},
+		"a message without type":    {responses, `"input":[{"type":null,"role":"user","content":"x"},"words"]`, "", ""},
+		"a document of files":       {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"document","source":{"type":"url","url":"http://x"}}]}}]}]`, "document", ""},
+		"a document of two sources": {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"http://x"},"source":{"type":"text","data":"x"}}]}]`, "document", ""},
+		"a document of parts":       {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"},{"type":"image","source":{"type":"url","url":"http://x"}}]}}]}]`, "", ""},
+		"kept thoughts":             {responses, `"input":[{"type":"reasoning","id":"rs_1","encrypted_content":null}]`, "reasoning", ""},
+		"a file":                    {responses, `"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]`, "input_file", ""},
+		"a document elsewhere":      {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"http://x"}}]}]`, "document", ""},
+		"a document":                {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","data":"JVBERi0"}}]}]`, "document", ""},
+		"a document in a result":    {messages, `"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"file","file_id":"f"}}]}]}]`, "document", ""},
+		"a document as text":        {messages, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"words"}}]}]`, "", ""},
+		"an upload":                 {messages, `"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"f"}]}]`, "container_upload", ""},
+		"sound":                     {chat, `"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]`, "input_audio", ""},
+		"two kinds at once":         {chat, `"messages":[{"role":"user","content":[{"type":"text","type":"image_url"}]}]`, "twice", ""},
+		"search alone":              {messages, `"tools":[{"type":"web_search_20250305","max_uses":8}]`, "web_search_20250305", ""},
+		"search by force":           {responses, `"tools":[{"type":"web_search"},{"type":"function","name":"f"}],"tool_choice":{"type":"web_search"}`, "web_search", ""},
+		"search in a list":          {responses, `"input":[{"type":"additional_tools","tools":[{"type":"web_search"}]}]`, "web_search", ""},
+		"an adviser":                {messages, `"tools":[{"type":"advisor_20260301","model":"dear"}]`, "advisor_20260301", ""},
+		"compaction":                {messages, `"context_management":{"edits":[{"type":"compact_20260112"}]}`, "compact_20260112", ""},
+		"compaction of OpenAI":      {responses, `"context_management":[{"type":"compaction"}]`, "compaction", ""},
+		"the priority tier":         {chat, `"service_tier":"priority"`, "", "service_tier"},
+		"another tier":              {chat, `"service_tier":7`, "", "service_tier"},
+		"the slow tier":             {chat, `"service_tier":"flex"`, "", ""},
+		"a fast answer":             {messages, `"speed":"fast"`, "", "speed"},
+		"a usual answer":            {messages, `"speed":"standard","inference_geo": "global"`, "", ""},
+		"another place":             {messages, `"inference_geo":"us"`, "", "inference_geo"},
+		"other models":              {chat, `"models":["dear"]`, "", "models"},
+		"plugins":                   {chat, `"plugins":[{"id":"web"}]`, "", "plugins"},
+		"a route":                   {chat, `"provider":{"sort":"throughput"}`, "", "provider"},
+		"a search":                  {chat, `"web_search_options":{}`, "", "web_search_options"},
+		"a prediction":              {chat, `"prediction":{"type":"content"}`, "", "prediction"},
+		"an answer that is said":    {chat, `"modalities":["text","audio"]`, "", "modalities"},
 	} {
 		r := weighed(t, c.call, `{"model":"m",`+c.body+`}`)
 		if !strings.Contains(r.Open, c.open) || (c.open == "") != (r.Open == "") || !strings.Contains(r.Odd, c.odd) || (c.odd == "") != (r.Odd == "") {
@@ -107,12 +117,13 @@ func TestPartsBoundAPrompt(t *testing.T) {
 	image := `{"type":"image","source":{"type":"base64","data":"` + strings.Repeat("iVBORw0KGgo", 10_000) + `"}}`
 	hidden := `{"type":"tool_use","input":{"content":[` + image + `]}}` // a text, as the model has written it
 	for body, want := range map[string]int{
-		`{"model":"m","system":"` + words + `"}`:                                                                   3 + len(words) + 2,
-		`{"model":"m","messages":[{"role":"user","content":[` + image + `]}]}`:                                     3 + len(`{"role":"user","content":[]}`) + mostPicture,
-		`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"url":"u"}}]}]}`:             3 + len(`{"role":"user","content":[]}`) + mostPicture,
-		`{"model":"gpt-4o-mini","messages":[{"role":"user","content":[{"type":"image_url","image_url":"u"}]}]}`:    13 + len(`{"role":"user","content":[]}`) + mostTiledPicture,
-		`{"model":"m","messages":[{"role":"assistant","content":[` + hidden + `]}]}`:                               3 + len(`{"role":"assistant","content":[]}`) + len(hidden),
-		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"iVBORw0KGgo` + words + `"}]}]}`: 3 + len(`{"role":"user","content":[{"type":"text","text":"iVBORw0KGgo"}]}`) + len(words),
+		`{"model":"m","system":"` + words + `"}`:                                                       3 + len(words) + 2,
+		`{"model":"m","messages":[{"role":"user","content":[` + image + `]}]}`:                         3 + len(`{"role":"user","content":[]}`) + mostPicture,
+		`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"url":"u"}}]}]}`: 3 + len(`{"role":"user","content":[]}`) + mostPicture,
+		`{"model":"m","messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"url","url":"u"}}]}}]}]}`: 3 + len(`{"role":"user","content":[{"type":"document","source":{"type":"content","content":[]}}]}`) + mostPicture,
+		`{"model":"gpt-4o-mini","messages":[{"role":"user","content":[{"type":"image_url","image_url":"u"}]}]}`:                                                                 13 + len(`{"role":"user","content":[]}`) + mostTiledPicture,
+		`{"model":"m","messages":[{"role":"assistant","content":[` + hidden + `]}]}`:                                                                                            3 + len(`{"role":"assistant","content":[]}`) + len(hidden),
+		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"iVBORw0KGgo` + words + `"}]}]}`:                                                              3 + len(`{"role":"user","content":[{"type":"text","text":"iVBORw0KGgo"}]}`) + len(words),
 	} {
 		n := 0
 		for _, p := range weighed(t, messages, body).Parts {
@@ -129,6 +140,32 @@ func TestPartsBoundAPrompt(t *testing.T) {
 	for body, want := range map[string]bool{`{"model":"m","system":[{"cache_control":{"type":"ephemeral","ttl":"1h"}}]}`: true, `{"model":"m","system":[{"cache_control":{"ttl":"\u0031h"}}]}`: true, `{"model":"m","system":[{"cache_control":{"ttl":"5m"}}]}`: false} {
 		if r := weighed(t, messages, body); r.Hour != want {
 			t.Errorf("%s: %v", body, r.Hour)
+		}
+	}
+}
+
+// What is counted of a picture that lies elsewhere is not what it takes the next time.
+func TestPicturesElsewhereAreNewEachTime(t *testing.T) {
+	for content, same := range map[string]bool{
+		`{"type":"text","text":"x"}`:                                                                     true,
+		`{"type":"image","source":{"type":"base64","data":"xx"}}`:                                        true,
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,xx"}}`:                            true,
+		`{"type":"input_image","image_url":"data:image/png;base64,xx","file_id":null}`:                   true,
+		`{"type":"image","source":{"type":"url","url":"http://x"}}`:                                      false,
+		`{"type":"image","source":{"type":"file","file_id":"f"}}`:                                        false,
+		`{"type":"image","source":{"type":"base64","data":"xx"},"source":{"type":"url","url":"u"}}`:      false,
+		`{"type":"image_url","image_url":{"url":"http://x"}}`:                                            false,
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,xx","url":"http://x"}}`:           false,
+		`{"type":"input_image","image_url":"https://x"}`:                                                 false,
+		`{"type":"input_image","file_id":"f"}`:                                                           false,
+		`{"type":"input_image","image_url":"data:image/png;base64,xx","file_id":"f"}`:                    false,
+		`{"type":"tool_result","content":[{"type":"image","source":{"type":"url","url":"u"}}]}`:          false,
+		`{"type":"computer_call_output","output":{"type":"computer_screenshot","image_url":"http://x"}}`: false,
+	} {
+		body := `{"model":"m","messages":[{"role":"user","content":[` + content + `]}]}`
+		a, b := weighed(t, messages, body).Parts, weighed(t, messages, body).Parts
+		if last := len(a) - 1; a[0] != b[0] || (a[last] == b[last]) != same || a[last].Most != b[last].Most {
+			t.Errorf("%s: %v %v", content, a, b)
 		}
 	}
 }
