@@ -33,6 +33,7 @@ type Clash struct {
 	Key   Key      // whose work does not fit
 	With  []Key    // what was there before
 	Files []string // that both have changed
+	Bare  []string // those of them that a node cannot resolve, since git writes no marks into them
 	Mend  []string // commands by which a person brings them together
 }
 
@@ -42,7 +43,11 @@ func (c *Clash) Error() string {
 	for i, k := range c.With {
 		with[i] = k.String()
 	}
-	return fmt.Sprintf("the work of %s and of %s does not merge: both have changed %s; resolve it with: %s", c.Key, strings.Join(with, ", "), few(c.Files), strings.Join(c.Mend, " && "))
+	bare := ""
+	if len(c.Bare) > 0 {
+		bare = fmt.Sprintf(" (git writes no marks into %s, so the node would have one side alone)", few(c.Bare))
+	}
+	return fmt.Sprintf("the work of %s and of %s does not merge: both have changed %s%s; resolve it with: %s", c.Key, strings.Join(with, ", "), few(c.Files), bare, strings.Join(c.Mend, " && "))
 }
 
 // Works returns what the work tree of a node begins with, in the order of the plan: what those have done that it waits for and that have

@@ -181,6 +181,25 @@ func TestANodeResolvesAConflictIfItIsDeclaredTo(t *testing.T) {
 	}
 }
 
+// Without marks the node could not know of the other side.
+func TestANodeDoesNotResolveWhatGitDoesNotMark(t *testing.T) {
+	var told sync.Map
+	s, p := treeTest(t, doesAsTold(&told))
+	r := upIn(t, s, p, `
+  a: {intent: "do a: head -c 99 /dev/zero > README.md", worktree: true}
+  b: {intent: "do b: rm README.md", worktree: true}
+  c: {depends_on: [a, b], intent: "do c: true", retries: {max: 2, backoff: {initial: 1ms}}, worktree: {conflicts: resolve}}
+`)
+	c := nodeOf(t, &r, "c")
+	if c.State != "failed" || c.Kind != "conflict" || !slices.Equal(c.Files, []string{"README.md"}) || c.Attempt != 1 || !strings.Contains(c.Why, "git writes no marks into README.md") ||
+		!strings.Contains(c.Why, "resolve it with: git -C") {
+		t.Fatalf("%+v", c)
+	}
+	if _, started := told.Load("c"); started {
+		t.Error("the node was started")
+	}
+}
+
 func TestWorkThatIsGoneOrHalfDoneEndsInAClearFailure(t *testing.T) {
 	var told sync.Map
 	s, p := treeTest(t, doesAsTold(&told))

@@ -1,11 +1,14 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"rnix/internal/plumbing"
 	"rnix/types"
@@ -24,11 +27,13 @@ type Clash struct {
 	Line  int   // its index
 	With  []int // the earlier ones with which it does not
 	Files []string
+	Bare  []string // those of them into which git writes no marks, so that the merged file has one side alone
 }
 
 // Join makes a commit of the work of some histories of one repository, in their order, and touches no file and no branch: a crash leaves objects that
 // git removes. from is the commit or branch with which it begins; "" = the first line. With marks, what both sides have changed is in
-// the commit as git writes it into files, between marks, and clashes say where; without, there is no commit if there are any.
+// the commit as git writes it into files, between marks, and clashes say where; without, there is no commit ("") if there are any. There is
+// none either where git writes no marks, since one of the sides would be lost: the last clash says in which files.
 func Join(ctx context.Context, k *Grove, id types.UUID, from string, lines []Line, marks bool) (commit string, clashes []Clash, err error) {
 	c := k.canopy
 	at, err := c.stand(ctx, lines[0].ID, lines[0].Tree)
@@ -66,7 +71,12 @@ func Join(ctx context.Context, k *Grove, id types.UUID, from string, lines []Lin
 					clash.With = append(clash.With, j)
 				}
 			}
-			if clashes = append(clashes, clash); !marks {
+			if marks {
+				if clash.Bare, err = bare(ctx, c, id, at.Common, tree, files, commit, l.Commit); err != nil {
+					return "", nil, err
+				}
+			}
+			if clashes = append(clashes, clash); !marks || len(clash.Bare) > 0 {
 				return "", clashes, ctx.Err()
 			}
 		}
@@ -132,16 +142,65 @@ func Marked(dir string, files []string) (left []string) {
 		if err != nil {
 			continue
 		}
-		begun := false
-		for l := range strings.Lines(string(b)) {
-			begun = begun || strings.HasPrefix(l, "<<<<<<< ")
-			if begun && strings.HasPrefix(l, ">>>>>>> ") {
-				left = append(left, f)
-				break
-			}
+		if marked(b) {
+			left = append(left, f)
 		}
 	}
 	return left
+}
+
+// marked reports whether there are marks of a conflict in a file.
+func marked(b []byte) bool {
+	begun := false
+	for l := range bytes.Lines(b) {
+		begun = begun || bytes.HasPrefix(l, []byte("<<<<<<< "))
+		if begun && bytes.HasPrefix(l, []byte(">>>>>>> ")) {
+			return true
+		}
+	}
+	return false
+}
+
+// bare returns those of the files that two commits have both changed in which a merge of them has no marks: binary ones, submodules, links, those that one side
+// has removed or that are too large. Of these the merge has what one side has.
+func bare(ctx context.Context, k *canopy, id types.UUID, common, merge string, files []string, sides ...string) ([]string, error) {
+	own, err := k.storeOf(ctx, id, common, formatOf(merge))
+	if err != nil {
+		return nil, err
+	}
+	one := map[string]bool{} // what is as one side has it, whatever it is called there
+	for _, side := range sides {
+		all, err := gitSource{git: k.git, id: id, store: own, tree: side}.entries(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range all {
+			one[e.Hash] = true
+		}
+	}
+	result := gitSource{git: k.git, id: id, store: own, tree: merge}
+	all, err := result.entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var read []entry
+	left := map[string]bool{}
+	for _, f := range files {
+		left[f] = true
+	}
+	for _, e := range all {
+		if left[e.Path] && e.Mode.IsRegular() && e.Size <= maxMarked && !one[e.Hash] {
+			read = append(read, e)
+		}
+	}
+	err = result.read(ctx, read, func(e entry, r io.Reader) error {
+		b, err := io.ReadAll(r)
+		if err == nil && marked(b) {
+			delete(left, e.Path)
+		}
+		return err
+	})
+	return slices.Sorted(maps.Keys(left)), err
 }
 
 // Outlook is what a merge would do.

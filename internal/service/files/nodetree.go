@@ -88,13 +88,12 @@ func (n NodeTrees) join(ctx context.Context, cwd string, c *compose.Checkout, p 
 	}
 	slices.SortFunc(with.Works, func(a, b types.UUID) int { return strings.Compare(a.String(), b.String()) })
 	with.Works = slices.Compact(with.Works)
-	resolve := c.Want.Conflicts == compose.Resolve
-	commit, clashes, err := workspace.Join(ctx, g, o.UUID, p.Base, lines, resolve)
+	commit, clashes, err := workspace.Join(ctx, g, o.UUID, p.Base, lines, c.Want.Conflicts == compose.Resolve)
 	if err != nil {
 		return with, "", err
 	}
-	if len(clashes) > 0 && !resolve {
-		return with, "", clashOf(&clashes[0], keys, lines, p.Base)
+	if commit == "" {
+		return with, "", clashOf(&clashes[len(clashes)-1], keys, lines, p.Base)
 	}
 	for _, clash := range clashes {
 		with.Clashes = append(with.Clashes, clash.Files...)
@@ -110,7 +109,7 @@ func (n NodeTrees) join(ctx context.Context, cwd string, c *compose.Checkout, p 
 
 // clashOf says how a person resolves what does not merge: in the work tree of the node whose work does not fit. What is there then begins the node.
 func clashOf(c *workspace.Clash, keys []compose.Key, lines []workspace.Line, base string) *compose.Clash {
-	of := &compose.Clash{Key: keys[c.Line], Files: c.Files}
+	of := &compose.Clash{Key: keys[c.Line], Files: c.Files, Bare: c.Bare}
 	merge := func(what string) {
 		of.Mend = append(of.Mend, "git -C "+plumbing.ShellQuote(lines[c.Line].Tree.Dir)+" merge "+plumbing.ShellQuote(what))
 	}
