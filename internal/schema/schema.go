@@ -46,6 +46,12 @@ func Fit(doc any, result string) (string, error) {
 	if err != nil {
 		return "", err // it was compiled when it was read
 	}
+	if depth(v) > maxDepth {
+		return "", fmt.Errorf("the result is nested deeper than %d values", maxDepth)
+	}
+	if err := cost(doc, v); err != nil {
+		return "", err
+	}
 	if err := s.Validate(v); err != nil {
 		return "", errors.New("the result does not fit its schema: " + Complaint(err))
 	}
@@ -72,6 +78,16 @@ func Compile(doc any) (*jsonschema.Resolved, error) {
 	}
 	b, err := json.Marshal(doc)
 	if err != nil {
+		return nil, err
+	}
+	if len(b) > Max {
+		return nil, fmt.Errorf("the schema has %d bytes, and at most %d are possible", len(b), Max)
+	}
+	var plain any // as JSON has it, whatever it was read from
+	if err := json.Unmarshal(b, &plain); err != nil {
+		return nil, err
+	}
+	if err := checkRefs(plain); err != nil {
 		return nil, err
 	}
 	var s jsonschema.Schema
