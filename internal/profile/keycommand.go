@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -111,11 +112,15 @@ func (k *KeyCommands) run(p *config.Provider, environ []string) (string, error) 
 	fail := func(format string, args ...any) (string, error) {
 		return "", fmt.Errorf("api_key_command of %s: "+format, append([]any{p.Name}, args...)...)
 	}
+	path, err := keyProgram(argv[0], environ)
+	if err != nil {
+		return fail("%w", err)
+	}
 	var out capped
-	child, err := k.Start.Start(context.Background(), proc.Spec{Kind: proc.KindKey, Path: argv[0], Args: argv[1:], Shown: argv[0] + " (api_key_command)", Dir: k.Dir, Stdout: &out, Timeout: keyTime, Env: environ,
+	child, err := k.Start.Start(context.Background(), proc.Spec{Kind: proc.KindKey, Path: path, Args: argv[1:], Shown: argv[0] + " (api_key_command)", Dir: k.Dir, Stdout: &out, Timeout: keyTime, Env: environ,
 		Box: &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}})
 	if types.CodeOf(err) == types.ErrNotFound {
-		return fail("%s is not in PATH; install it, or write its whole path", argv[0])
+		return fail("there is no program %s", argv[0])
 	}
 	if err != nil {
 		return fail("%w", err)
@@ -139,6 +144,33 @@ func (k *KeyCommands) run(p *config.Provider, environ []string) (string, error) 
 	return key, nil
 }
 
+// systemDirs are where the system's own programs are, in which no project and no agent installs any.
+var systemDirs = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/snap/bin", "/opt/homebrew/bin", "/usr/pkg/bin",
+	"/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin"}
+
+// keyProgram returns the path of a key command's program. A bare name is looked up in the directories of PATH that are the system's: another one, such as that
+// of a virtual environment in a project, may be written by commands of agents, which would run as the user, in no sandbox.
+func keyProgram(name string, environ []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	search := ""
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = v
+		}
+	}
+	own := slices.DeleteFunc(filepath.SplitList(search), func(dir string) bool { return !slices.Contains(systemDirs, filepath.Clean(dir)) })
+	path, err := proc.LookPath(name, []string{"PATH=" + strings.Join(own, string(filepath.ListSeparator))})
+	if err == nil {
+		return path, nil
+	}
+	if other, oerr := proc.LookPath(name, environ); oerr == nil {
+		return "", fmt.Errorf("%s is only in %s, where others may have put it; write its whole path if that is the one", name, filepath.Dir(other))
+	}
+	return "", fmt.Errorf("%s is not in PATH; install it, or write its whole path", name)
+}
+
 // There reports whether the provider of a history can be used with what the daemon has by itself: its environment, files and commands.
 func (r *Reader) There(info *step.ProcInfo) bool {
 	p, err := r.Read(info.WorkDir, nil, false)
@@ -153,7 +185,7 @@ func (r *Reader) There(info *step.ProcInfo) bool {
 	if ok, _ := p.Available(pr); !ok {
 		return false
 	}
-	if pr.APIKeyEnv == "" || len(pr.APIKeyCommand) == 0 {
+	if pr.APIKeyEnv == "" {
 		return true
 	}
 	_, ok := Secret(p)(pr.APIKeyEnv)

@@ -71,4 +71,14 @@ func TestAKeyCommandThatBringsNoneSaysWhyWithoutWhatItPrinted(t *testing.T) {
 	if _, err := k.Key(none, os.Environ()); err == nil || !strings.Contains(err.Error(), "is not in PATH") {
 		t.Error(err)
 	}
+	// A program of that name that somebody has put into a directory of PATH is not run.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rnix-no-such-program"), []byte("#!/bin/sh\necho stolen\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	again := printing("")
+	again.APIKeyCommand = []string{"rnix-no-such-program", "planted"}
+	if key, err := k.Key(again, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}); key != "" || err == nil || !strings.Contains(err.Error(), "is only in "+dir) {
+		t.Errorf("%q, %v", key, err)
+	}
 }
