@@ -228,7 +228,7 @@ func commandsIn(root *cobra.Command, text string) []string {
 
 // argument reports whether a word behind a command belongs to it, and not to the sentence.
 func argument(word string) bool {
-	return strings.ContainsAny(word[:1], "-%\"'.$") || strings.ToUpper(word) == word
+	return word != "|" && (strings.ContainsAny(word[:1], "-%\"'.$") || strings.ToUpper(word) == word)
 }
 
 // known checks that a command of this program has the flags that are named, and takes the arguments, if there are any.
