@@ -31,7 +31,8 @@ relative to the directory of the process.
 Without steps it also warns of files that git, editors, shells or agents run or obey unasked, and that have
 changed since the process began: hooks and settings in .git, .envrc, .mcp.json, .vscode, .claude and others.
 
-A terminal gets colours, and no control characters; otherwise the text is what git apply takes.`,
+A terminal gets colours, and no control characters; otherwise the text is what git apply takes, but for
+binary files: their bytes are not in it, and git apply --exclude=PATH leaves them out.`,
 		Example:           examples(`rnix diff 3`, `rnix diff 3 5`, `rnix diff night 2 7 -- src`, `rnix diff --stat 3`, `rnix diff --now 3`, `rnix diff 3 | git apply -R`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              cobra.ArbitraryArgs,
@@ -105,6 +106,7 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 		out.print(statText(out, r.Files))
 	default:
 		out.diff(r.Text())
+		warnBinary(out, r.Files)
 	}
 	for _, u := range r.Unseen {
 		out.warn("not in it: " + oneLine(u))
@@ -122,6 +124,19 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 		}
 	}
 	return nil
+}
+
+// warnBinary says of a text that is piped what git apply cannot take.
+func warnBinary(out *output, files []ipc.FileChange) {
+	var names []string
+	for i := range files {
+		if files[i].Binary {
+			names = append(names, oneLine(files[i].Path))
+		}
+	}
+	if len(names) > 0 && !out.out.terminal {
+		out.warn("the bytes of binary files are not in it, and git apply refuses all of it unless each is left out (git apply --exclude=PATH); copy them: " + strings.Join(names, ", "))
+	}
 }
 
 // sideText names one side of a difference.

@@ -84,7 +84,7 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.MergeReques
 	}
 	tg, t, err := s.treeFor(ctx, peer, req.Target)
 	if dir := s.Snapshots.ForkDir(tg.UUID); types.CodeOf(err) == types.ErrNotFound && tg.UUID != (types.UUID{}) && exists(dir) {
-		err = types.Errorf(types.ErrNotFound, op, dir, "this fork has a copy of the files and no branch, so there is nothing that git could merge; git apply brings its changes here, as a patch from: rnix diff %s", tg.PID)
+		err = types.Errorf(types.ErrNotFound, op, dir, "this fork has a copy of the files and no branch, so there is nothing that git could merge; copy binary files from there; git apply brings its other changes here, as a patch from: rnix diff %s", tg.PID)
 	}
 	if err != nil {
 		return none, err
