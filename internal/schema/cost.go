@@ -79,6 +79,9 @@ func (w *walker) refs(x any, at string) error {
 				return fmt.Errorf("%s is not supported: refer to a part of the schema with $ref, such as \"#/$defs/item\"", key)
 			}
 		}
+		if _, ok := v["$id"].(string); ok && at != "" { // references below it would begin there
+			return fmt.Errorf("$id at %q: only the whole schema can have one; remove it, and refer to the part with its path, such as \"#/$defs/item\"", "#"+at)
+		}
 		if _, err := w.same(v, at, nil); err != nil {
 			return err
 		}
