@@ -19,7 +19,7 @@ func (r reader) keyCommand(key string, e providerEntry, p *Provider) {
 		switch {
 		case len(e.APIKeyCommand) == 0 || e.APIKeyCommand[0] == "":
 			d.Problemf(at, "is empty; write a program and its arguments, such as [secret-tool, lookup, service, rnix]")
-		case !r.project:
+		case !r.shared:
 			p.APIKeyCommand, p.APIKeyTTL = slices.Clone(e.APIKeyCommand), DefaultKeyTTL
 			p.APIKeyCommand[0] = r.home(e.APIKeyCommand[0])
 		}

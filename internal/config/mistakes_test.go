@@ -134,3 +134,15 @@ func TestADaemonIsHeldByWhatItReadsItself(t *testing.T) {
 		t.Errorf("a warning: %v", got)
 	}
 }
+
+func TestNoProjectSetsAKeyCommand(t *testing.T) {
+	for _, trust := range []bool{false, true} {
+		s := sources(t, map[string]string{"project/providers.yaml": "providers:\n  - {name: anthropic, api_key_command: [./key.sh]}\n"})
+		s.TrustProject = trust
+		p := LoadProviders(s)
+		if c := p.find("anthropic"); len(c.APIKeyCommand) > 0 {
+			t.Errorf("trusted %v: %q", trust, c.APIKeyCommand)
+		}
+		expect(t, p.Problems, "api_key_command: a project cannot set this, trusted or not")
+	}
+}

@@ -112,7 +112,7 @@ func (p *Providers) read(src []byte, file string, s Sources, project bool) Value
 	if len(d.Problems().Under("version")) > 0 {
 		return Value[string]{}
 	}
-	r := reader{d: d, s: s, dir: filepath.Dir(file), project: project && !s.TrustProject}
+	r := reader{d: d, s: s, dir: filepath.Dir(file), project: project && !s.TrustProject, shared: project}
 	seen := map[string]bool{}
 	var fresh []Provider
 	for i, e := range f.Providers {
@@ -163,6 +163,7 @@ type reader struct {
 	s       Sources
 	dir     string // of the file
 	project bool   // it is a project's, and not trusted
+	shared  bool   // it is a project's
 }
 
 // provider returns have with the keys of e, or a new one if have is nil, and reports what is wrong.
@@ -203,6 +204,8 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 		case !slices.Contains(own, k):
 			d.Warnf(at, "has no effect with the driver %s; remove it", p.Driver)
 		case k == "sandbox" && e.Sandbox == "read-only" || k == "tools" && e.Tools == ToolsKernel: // nothing is tighter
+		case k == "api_key_command" && r.shared:
+			d.Containf(at, "a project cannot set this, trusted or not, because it runs as you and in no sandbox; write it into your own providers.yaml")
 		case r.project && slices.Contains(untrusted, k):
 			d.Containf(at, "a project cannot set this, because it decides what is started and where the conversation goes; "+
 				"look at it, and write it into your own providers.yaml")
