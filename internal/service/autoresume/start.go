@@ -3,7 +3,6 @@ package autoresume
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"rnix/internal/durable"
@@ -113,9 +112,6 @@ const wakeEvery = 10 * time.Second
 // Wake resumes suspended processes whose time has come, until ctx ends. Each waits a little longer than
 // it must, for a time of its own, so that those that wait for the same limit do not all ask at once.
 func (d *Service) Wake(ctx context.Context) {
-	var keys sync.WaitGroup // a command that brings a key may take its time
-	keys.Go(func() { d.wakeKeyed(ctx) })
-	defer keys.Wait()
 	tick := time.NewTicker(wakeEvery)
 	defer tick.Stop()
 	for {
@@ -129,56 +125,19 @@ func (d *Service) Wake(ctx context.Context) {
 				d.ContinueQuietly(ctx, info)
 			}
 		}
+		d.wakeKeyed(ctx)
 	}
 }
 
-// maxKeyPause is the longest time between two looks whether a key is there for one process.
-const maxKeyPause = 15 * time.Minute
-
-// wakeKeyed resumes, until ctx ends, what waits for a key that the daemon can have by now: in its own environment, in a file, or by a command. A key in the
-// environment of a client is for what that client asks for. It is looked less and less often for a process for which there is none, or that waits again: a command may show
-// a person a dialog each time.
+// wakeKeyed resumes what waits for a key that the daemon can have by now: in its own environment, in a file, or by a command. A key in the environment of
+// a client is for what that client asks for.
 func (d *Service) wakeKeyed(ctx context.Context) {
 	if d.Max == 0 || d.Keys == nil {
 		return
 	}
-	type pause struct {
-		next time.Time
-		long time.Duration
-	}
-	pauses := map[types.UUID]pause{}
-	tick := time.NewTicker(wakeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		waits := map[types.UUID]bool{}
-		for _, info := range d.Stored.Cards.Index().Open() {
-			if info.Why() != types.SuspendKey || ctx.Err() != nil {
-				continue
-			}
-			if _, alive := d.Stored.Running(info.UUID); alive {
-				continue
-			}
-			waits[info.UUID] = true
-			p := pauses[info.UUID]
-			if time.Now().Before(p.next) {
-				continue
-			}
-			if d.Keys.There(&info) {
-				d.ContinueQuietly(ctx, info)
-			}
-			p.long = min(max(2*p.long, wakeEvery), maxKeyPause)
-			p.next = time.Now().Add(p.long)
-			pauses[info.UUID] = p
-		}
-		for id, p := range pauses { // what went on for long begins anew
-			if !waits[id] && time.Since(p.next) > maxKeyPause {
-				delete(pauses, id)
-			}
+	for _, info := range d.Stored.Cards.Index().Open() {
+		if _, alive := d.Stored.Running(info.UUID); info.Why() == types.SuspendKey && !alive && ctx.Err() == nil && d.Keys.There(&info) {
+			d.ContinueQuietly(ctx, info)
 		}
 	}
 }
