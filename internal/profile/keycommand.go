@@ -172,12 +172,13 @@ func keyProgram(name string, environ []string) (string, error) {
 }
 
 // There reports whether the provider of a history can be used with what the daemon has by itself: its environment, files and commands.
-func (r *Reader) There(info *step.ProcInfo) bool {
-	p, err := r.Read(info.WorkDir, nil, false)
+func (r *Reader) There(was *step.Settled) bool {
+	set := SettingsIn(was)
+	p, err := r.Read(set.Cwd, nil, set.Trust)
 	if err != nil {
 		return false
 	}
-	i := slices.IndexFunc(p.Providers.List, func(pr config.Provider) bool { return pr.Name == info.Provider })
+	i := slices.IndexFunc(p.Providers.List, func(pr config.Provider) bool { return pr.Name == was.Provider })
 	if i < 0 {
 		return false
 	}

@@ -11,6 +11,8 @@ import (
 
 	"rnix/internal/config"
 	"rnix/internal/proc"
+	"rnix/internal/step"
+	"rnix/types"
 )
 
 func keyCommands(t *testing.T) (*KeyCommands, string) {
@@ -80,5 +82,18 @@ func TestAKeyCommandThatBringsNoneSaysWhyWithoutWhatItPrinted(t *testing.T) {
 	again.APIKeyCommand = []string{"rnix-no-such-program", "planted"}
 	if key, err := k.Key(again, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}); key != "" || err == nil || !strings.Contains(err.Error(), "is only in "+dir) {
 		t.Errorf("%q, %v", key, err)
+	}
+}
+
+func TestAKeyIsThereOnlyWhereItIs(t *testing.T) {
+	h := newHost(t)
+	h.write("config/providers.yaml", "providers:\n  - {name: own, driver: openai-compat, base_url: 'http://127.0.0.1:1', api_key_env: RNIX_TEST_A_KEY}\n")
+	was := step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{WorkDir: filepath.Join(h.dir, "home/p"), Provider: "own"}}}
+	if h.There(&was) {
+		t.Error("a missing variable is there")
+	}
+	t.Setenv("RNIX_TEST_A_KEY", "k")
+	if !h.There(&was) {
+		t.Error("a variable that is set is not there")
 	}
 }

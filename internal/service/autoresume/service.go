@@ -91,7 +91,7 @@ type Room interface {
 // Keys knows the keys of providers.
 type Keys interface {
 	// There reports whether the provider of a history has its key, without a client.
-	There(info *step.ProcInfo) bool
+	There(was *step.Settled) bool
 }
 
 // Forks removes forks that were never finished.

@@ -112,6 +112,7 @@ const wakeEvery = 10 * time.Second
 // Wake resumes suspended processes whose time has come, until ctx ends. Each waits a little longer than
 // it must, for a time of its own, so that those that wait for the same limit do not all ask at once.
 func (d *Service) Wake(ctx context.Context) {
+	d.Background.Go(func() { d.wakeKeyed(ctx) })
 	tick := time.NewTicker(wakeEvery)
 	defer tick.Stop()
 	for {
@@ -124,20 +125,6 @@ func (d *Service) Wake(ctx context.Context) {
 			if time.Now().After(info.WakeAt.Add(spread(info.UUID))) {
 				d.ContinueQuietly(ctx, info)
 			}
-		}
-		d.wakeKeyed(ctx)
-	}
-}
-
-// wakeKeyed resumes what waits for a key that the daemon can have by now: in its own environment, in a file, or by a command. A key in the environment of
-// a client is for what that client asks for.
-func (d *Service) wakeKeyed(ctx context.Context) {
-	if d.Max == 0 || d.Keys == nil {
-		return
-	}
-	for _, info := range d.Stored.Cards.Index().Open() {
-		if _, alive := d.Stored.Running(info.UUID); info.Why() == types.SuspendKey && !alive && ctx.Err() == nil && d.Keys.There(&info) {
-			d.ContinueQuietly(ctx, info)
 		}
 	}
 }
