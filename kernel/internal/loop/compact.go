@@ -11,6 +11,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/step"
+	"rnix/types"
 )
 
 const (
@@ -57,7 +58,7 @@ func makeRoom(ctx context.Context, l *Loop, p *rnixctx.PromptResult) (*rnixctx.P
 	return p, nil
 }
 
-// shorten makes the conversation shorter: a model sums it up, or else what is oldest is left out. It is a record of its own, written when all is done.
+// shorten makes the conversation shorter: a model sums it up, or else what is oldest is left out; where a model cannot answer now, nothing is. It is a record of its own, written when all is done.
 // The error is that of the record, of the end of ctx, or ErrHeld.
 func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortening) (*rnixctx.PromptResult, error) {
 	room := max(s.target-rnixctx.EstimateTokens(p.SystemPrompt), leastRoom)
@@ -78,6 +79,14 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 			return recompact(l, ms, report, took)
 		}
 		failed = rnixctx.Elide(reason(err), 200)
+		switch {
+		case types.CodeOf(err) == types.ErrStorage:
+			return nil, err
+		case passing(err) && s.wanted:
+			return recompact(l, nil, rnixctx.Compaction{Failed: failed}, took)
+		case passing(err) && !s.tight: // the question meets the same, and waits for its end: nothing has to be left out for that
+			return p, nil
+		}
 	}
 	if s.wanted {
 		room = max(room/2, leastRoom)
@@ -87,6 +96,15 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 		report.Failed, ms = cmp.Or(failed, "there is nothing to leave out"), nil
 	}
 	return recompact(l, ms, report, took)
+}
+
+// passing reports whether a model has not answered for a reason that goes by: a limit, a server that is away, a key that is not there.
+func passing(err error) bool {
+	switch types.CodeOf(err) {
+	case types.ErrRateLimited, types.ErrUnavailable, types.ErrDisconnected, types.ErrAuth:
+		return true
+	}
+	return false
 }
 
 func recompact(l *Loop, ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) (*rnixctx.PromptResult, error) {

@@ -60,8 +60,8 @@ func TestWithoutASummaryTheOldestIsLeftOut(t *testing.T) {
 		cost   bool
 	}{
 		"failed": {func(context.Context, []rnixctx.Message) (*Response, error) {
-			return nil, types.Errorf(types.ErrUnavailable, "Call", "", "it is down")
-		}, false, "it is down", false},
+			return nil, types.Errorf(types.ErrDriver, "Call", "", "it is no model")
+		}, false, "it is no model", false},
 		"too long": {func(context.Context, []rnixctx.Message) (*Response, error) {
 			return nil, types.Errorf(types.ErrInvalid, "Call", "", "prompt is too long: 7")
 		}, false, "too long", false},
@@ -83,6 +83,27 @@ func TestWithoutASummaryTheOldestIsLeftOut(t *testing.T) {
 				t.Fatalf("%+v %+v", end, f.reports)
 			}
 		})
+	}
+}
+
+// What goes by costs no part of the conversation: the question meets it, too, and waits for its end.
+func TestWhatGoesByLeavesOutNothing(t *testing.T) {
+	for _, code := range []types.ErrCode{types.ErrRateLimited, types.ErrUnavailable, types.ErrDisconnected, types.ErrAuth} {
+		f := long(t)
+		f.aside = func(context.Context, []rnixctx.Message) (*Response, error) {
+			return nil, types.Errorf(code, "Call", "", "later")
+		}
+		if end := run(t, f, t.Context(), Config{Window: 50_000, Aside: true}); end.Result != "ok" || len(f.reports) != 0 {
+			t.Errorf("%s: %+v %+v", code, end, f.reports)
+		}
+		f = long(t)
+		f.wanted = new("")
+		f.aside = func(context.Context, []rnixctx.Message) (*Response, error) {
+			return nil, types.Errorf(code, "Call", "", "later")
+		}
+		if end := run(t, f, t.Context(), Config{Aside: true}); end.Result != "ok" || len(f.reports) != 1 || f.reports[0].Dropped+f.reports[0].Shortened != 0 || !strings.Contains(f.reports[0].Failed, "later") {
+			t.Errorf("%s, wanted: %+v %+v", code, end, f.reports)
+		}
 	}
 }
 
