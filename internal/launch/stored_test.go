@@ -175,7 +175,7 @@ func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
 
 // Every setting of a resume either changes the process or is known to leave it as it is: a new one must be decided.
 func TestEverySettingOfAResumeChangesTheProcessOrIsKnownNotTo(t *testing.T) {
-	leave := []string{"Target", "Fork", "Tree", "FromStep", "Name", "Cwd", "OnInDoubt", "Choices", "TrustProject", "AcceptRights", "Env", "Person"}
+	leave := []string{"Target", "Fork", "Tree", "FromStep", "Name", "Cwd", "OnInDoubt", "Choices", "TrustProject", "AcceptRights", "Env", "Person", "Tighter"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[ipc.ResumeRequest]()) {
 		var req ipc.ResumeRequest
 		v := reflect.ValueOf(&req).Elem().FieldByIndex(f.Index)
