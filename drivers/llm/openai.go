@@ -58,8 +58,11 @@ func NewOpenAI(cfg HTTPConfig) (*OpenAIDriver, error) {
 }
 
 // Info describes the driver.
-func (d *OpenAIDriver) Info() DriverInfo {
-	c := d.http.cfg
+func (d *OpenAIDriver) Info() DriverInfo { return openaiInfo(d.http) }
+
+// openaiInfo describes a driver of OpenAI, whichever API it asks.
+func openaiInfo(h *httpClient) DriverInfo {
+	c := h.cfg
 	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
 		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens),
 		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thoughts: true, Cache: c.CacheKey, Bounded: true}}

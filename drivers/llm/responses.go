@@ -45,12 +45,7 @@ func NewResponses(cfg HTTPConfig) (*ResponsesDriver, error) {
 }
 
 // Info describes the driver.
-func (d *ResponsesDriver) Info() DriverInfo {
-	c := d.http.cfg
-	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
-		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens),
-		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thoughts: true, Cache: c.CacheKey, Bounded: true}}
-}
+func (d *ResponsesDriver) Info() DriverInfo { return openaiInfo(d.http) }
 
 // Close drops idle connections.
 func (d *ResponsesDriver) Close() error { return d.http.close() }
