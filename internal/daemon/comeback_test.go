@@ -1,10 +1,12 @@
 package daemon_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
@@ -14,8 +16,8 @@ import (
 	"rnix/types"
 )
 
-// crowd starts families of a parent and nine children, and waits until all are alive. The commands of children end when there is
-// a file go.
+// crowd starts families of a parent and nine children, and waits until all are alive. The commands of children end when they read
+// a line: see release. They wait without a loop, which would start a program for each look of each child.
 func crowd(t *testing.T, families int, config string) (s *testenv.System, alive map[types.UUID]ipc.Proc) {
 	t.Helper()
 	const children = 9
@@ -31,7 +33,7 @@ func crowd(t *testing.T, families int, config string) (s *testenv.System, alive 
 		case r.Messages[0].Text == "parent" && turns <= children:
 			return tool("wait", `{}`)
 		case r.Messages[0].Text == "child" && turns == 0: // no model is asked meanwhile: only so many are at once
-			return tool("shell", `{"command":"echo x >>alive; until [ -e go ]; do sleep 0.2; done"}`)
+			return tool("shell", `{"command":"echo x >>alive; read line <go"}`)
 		}
 		return llmtest.Reply{Text: "done"}
 	})
@@ -40,6 +42,9 @@ func crowd(t *testing.T, families int, config string) (s *testenv.System, alive 
 	s.Stop()
 	s.Start()
 	s.Settle()
+	if err := syscall.Mkfifo(filepath.Join(s.Work, "go"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range families {
 		s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	}
@@ -52,6 +57,19 @@ func crowd(t *testing.T, families int, config string) (s *testenv.System, alive 
 		return len(alive) == families*(children+1) && len(b) == 2*families*children
 	})
 	return s, alive
+}
+
+// release lets all go on that wait, and those that will.
+func release(t *testing.T, s *testenv.System) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.Work, "go"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	if _, err := f.Write(bytes.Repeat([]byte("\n"), 8<<10)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func listed(t *testing.T, s *testenv.System) []ipc.Proc {
@@ -73,7 +91,7 @@ func TestEveryAgentThatWasAliveComesBack(t *testing.T) { // R1
 			} else {
 				s.Stop()
 			}
-			write(t, filepath.Join(s.Work, "go"), "")
+			release(t, s)
 			s.Start()
 			s.Settle()
 			until(t, "all have completed", func() bool {
@@ -100,7 +118,7 @@ func TestEveryAgentThatWasAliveComesBack(t *testing.T) { // R1
 func TestFewerThanAllAreResumedInWholeFamilies(t *testing.T) { // R1
 	s, alive := crowd(t, 3, "daemon: {auto_resume_max: 25}\n")
 	s.Kill()
-	write(t, filepath.Join(s.Work, "go"), "")
+	release(t, s)
 	s.Start()
 	s.Settle()
 	until(t, "two families have completed", func() bool {
