@@ -22,21 +22,22 @@ func hasExited(pid int) bool {
 	return err == unix.ECHILD || err == nil && info.Signo != 0
 }
 
-// noOrphans reports that this program, a subreaper, has no living child but those that it has started and
-// knows: then nothing is left of one that has exited, and the process table need not be read to see it.
-// It reports false also where it cannot tell.
-func noOrphans(known []*Child) bool {
+// noOrphans reports that this program, a subreaper, has no living child but those that its managers have started, and
+// what is in its own session, where none of these can get: then nothing is left of one that has exited, and the process
+// table need not be read to see it. It reports false also where it cannot tell.
+func noOrphans() bool {
 	if !isSubreaper() {
 		return false
 	}
 	own := make(map[identity]bool)
-	for _, c := range known {
+	for _, c := range everyones(func(*Child) bool { return true }) {
 		own[c.entry.Leader] = true
 	}
+	self, seen := statOf(os.Getpid())
 	children, ok := childrenOf(os.Getpid())
-	return ok && !slices.ContainsFunc(children, func(pid int) bool {
+	return ok && seen && !slices.ContainsFunc(children, func(pid int) bool {
 		s, found := statOf(pid)
-		return !found || !s.dead() && !own[s.identity]
+		return !found || !s.dead() && s.session != self.session && !own[s.identity]
 	})
 }
 

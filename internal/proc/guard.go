@@ -80,7 +80,7 @@ func (m *Manager) Guard(g *Guard, lost func(), held ...*os.File) error {
 // disown ends at once what would not be found if the program of a manager were killed now: what it has adopted, and below its
 // children what has dropped their mark.
 func disown(m *Manager) {
-	lost := adoptedBy(m)
+	lost := orphansNow()
 	for _, c := range m.matching(func(c *Child) bool { return c.adopts }) {
 		for _, id := range c.tree.find() {
 			if id != c.entry.Leader && tokenOf(id.PID) != c.tree.roots[0].token {
@@ -95,10 +95,10 @@ func disown(m *Manager) {
 	}
 }
 
-// adoptedBy returns the living orphans that the program of a manager has adopted.
-func adoptedBy(m *Manager) (out []identity) {
-	m.forking.Lock() // who is being started is not taken for an orphan
-	defer m.forking.Unlock()
+// orphansNow returns the living orphans that this program has adopted.
+func orphansNow() (out []identity) {
+	family.forking.Lock() // who is being started is not taken for an orphan
+	defer family.forking.Unlock()
 	self := os.Getpid()
 	table := processTable()
 	at := slices.IndexFunc(table, func(p stat) bool { return p.PID == self })
@@ -106,7 +106,7 @@ func adoptedBy(m *Manager) (out []identity) {
 		return nil
 	}
 	for _, p := range table {
-		if p.parent == self && !p.dead() && p.session != table[at].session && !m.mine(p.PID) {
+		if p.parent == self && !p.dead() && p.session != table[at].session && !mine(p.PID) {
 			out = append(out, p.identity)
 		}
 	}

@@ -3,7 +3,6 @@ package proc
 import (
 	"cmp"
 	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -26,8 +25,6 @@ type Manager struct {
 	quit     chan struct{}  // closed by Close, when no child is left
 	work     sync.WaitGroup // starts under way, watchers of children
 	own      sync.WaitGroup // launcher, tender of orphans, who waits for the warden's end
-
-	forking sync.RWMutex // held for reading from a fork until the child is among the children
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -68,6 +65,7 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 	}
 	m.births.registry, m.births.log, m.births.of = m.registry, log, make(map[types.PID]int)
 	m.births.places, m.births.bounding.set, m.births.bounding.told = ownPlaces, make(map[types.PID]types.Bounds), make(map[types.PID]Hits)
+	join(m)
 	m.own.Go(m.launch) // ended by quit, waited for by Close
 	if isSubreaper() {
 		m.own.Go(m.tendOrphans) // ended by quit, waited for by Close
@@ -110,6 +108,7 @@ func (m *Manager) Close() {
 	}
 	m.own.Wait()
 	m.births.close()
+	leave(m)
 }
 
 // KillOwner stops every child of an owner, each with its own grace, and waits for them. A start for the owner that is under way counts, from
@@ -118,9 +117,9 @@ func (m *Manager) KillOwner(owner types.PID) {
 	m.mu.Lock()
 	delete(m.still, owner)
 	m.mu.Unlock()
-	m.forking.Lock() // who runs already is among the children then
+	family.forking.Lock() // who runs already is among the children then
 	children := m.of(owner)
-	m.forking.Unlock()
+	family.forking.Unlock()
 	m.stop(children)
 	m.births.over(owner)
 }
@@ -166,12 +165,4 @@ func (m *Manager) matching(match func(*Child) bool) []*Child {
 		return cmp.Or(a.started.Compare(b.started), cmp.Compare(a.process.Pid, b.process.Pid))
 	})
 	return out
-}
-
-// mine reports whether pid is that of a child that somebody waits for.
-func (m *Manager) mine(pid int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.children[pid]
-	return ok || pid == os.Getpid()
 }

@@ -56,13 +56,13 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 	unsure = make(map[identity]bool)
 	for _, p := range table {
 		switch {
-		case p.parent != self || m.mine(p.PID):
+		case p.parent != self || mine(p.PID):
 		case p.dead() && (adopted(p, session) || seen[p.identity]):
 			reapZombie(p.PID)
 		case p.dead():
 			unsure[p.identity] = true
-		case !m.stray(p, session):
-		case (seen[p.identity] || last) && notBeingStarted(m, p):
+		case !stray(p, session):
+		case (seen[p.identity] || last) && notBeingStarted(p):
 			killed := newTree(root{leader: p.identity}).kill()
 			awaitGone(killed, time.Now().Add(time.Second))
 			toldOrphans(m.log, killed)
@@ -74,10 +74,10 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 }
 
 // notBeingStarted reports that an orphan is not a child that is just being started.
-func notBeingStarted(m *Manager, p stat) bool {
-	m.forking.Lock()
-	defer m.forking.Unlock()
-	return !m.mine(p.PID)
+func notBeingStarted(p stat) bool {
+	family.forking.Lock()
+	defer family.forking.Unlock()
+	return !mine(p.PID)
 }
 
 // toldOrphans says in the log who was ended; some end by themselves before.
@@ -94,11 +94,11 @@ func adopted(p stat, session int) bool { return p.session != session && p.sessio
 // stray reports whether a living orphan of ours can only have been left by a child that has ended, and no child is at ending it.
 // Children that adopt what descends from them leave nobody to us before they end. While one that does not is alive, what is younger may be
 // what that one works with.
-func (m *Manager) stray(p stat, session int) bool {
+func stray(p stat, session int) bool {
 	if p.dead() || p.session == session {
 		return false
 	}
-	return len(m.matching(func(c *Child) bool {
+	return len(everyones(func(c *Child) bool {
 		return !c.adopts && c.entry.Leader.Start <= p.Start || c.tree.knows(p.identity)
 	})) == 0
 }
@@ -106,19 +106,19 @@ func (m *Manager) stray(p stat, session int) bool {
 // leftBehind returns the orphans of ours that a child has left at its end; none while it lives. Which of two children that end at the same time
 // has left somebody whom nothing marks cannot be seen: who looks first takes them all.
 func (c *Child) leftBehind(table []stat) (out []stat) {
-	m, self, session := c.manager, os.Getpid(), 0
+	self, session := os.Getpid(), 0
 	for _, p := range table {
 		switch {
 		case p.PID == self:
 			session = p.session
-		case p.parent == self && !p.dead() && p.Start >= c.entry.Leader.Start && !m.mine(p.PID):
+		case p.parent == self && !p.dead() && p.Start >= c.entry.Leader.Start && !mine(p.PID):
 			out = append(out, p)
 		}
 	}
 	if len(out) == 0 || !isSubreaper() || !hasExited(c.process.Pid) {
 		return nil
 	}
-	m.forking.Lock() // who was being started when the table was read is among the children now
-	defer m.forking.Unlock()
-	return slices.DeleteFunc(out, func(p stat) bool { return m.mine(p.PID) || !m.stray(p, session) })
+	family.forking.Lock() // who was being started when the table was read is among the children now
+	defer family.forking.Unlock()
+	return slices.DeleteFunc(out, func(p stat) bool { return mine(p.PID) || !stray(p, session) })
 }

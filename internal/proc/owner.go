@@ -15,8 +15,8 @@ import (
 // processes cannot be seen at all, nobody is inside.
 func (m *Manager) Owner(pid int) (owner types.PID, inside bool) {
 	if owner, inside = ownerNow(m, pid); inside && owner == 0 {
-		m.forking.Lock() // it may be quicker than the start that it comes from
-		defer m.forking.Unlock()
+		family.forking.Lock() // it may be quicker than the start that it comes from
+		defer family.forking.Unlock()
 		return ownerNow(m, pid)
 	}
 	return owner, inside

@@ -18,7 +18,7 @@ import (
 
 func TestWhoIsQuickerThanTheStartThatItComesFromHasItsOwner(t *testing.T) {
 	m := newManager(t)
-	m.forking.RLock() // a start is under way
+	family.forking.RLock() // a start is under way
 	cmd := exec.Command(lookup(t, "sleep"), "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -31,12 +31,12 @@ func TestWhoIsQuickerThanTheStartThatItComesFromHasItsOwner(t *testing.T) {
 		o, _ := m.Owner(pid)
 		owner <- o
 	}()
-	for m.forking.TryRLock() { // until it waits
-		m.forking.RUnlock()
+	for family.forking.TryRLock() { // until it waits
+		family.forking.RUnlock()
 		runtime.Gosched()
 	}
 	know(m, pid, &Child{process: cmd.Process, spec: Spec{Owner: 7}})
-	m.forking.RUnlock()
+	family.forking.RUnlock()
 	if got := <-owner; got != 7 {
 		t.Errorf("its owner is %d", got)
 	}

@@ -75,9 +75,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		c.abandon()
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
 	}
-	m.forking.RLock()
+	family.forking.RLock()
 	if err := m.fork(c); err != nil {
-		m.forking.RUnlock()
+		family.forking.RUnlock()
 		err = full(c, err)
 		c.abandon()
 		m.registry.forget(c.entry, m.log)
@@ -86,7 +86,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	c.entry.Leader = identityOf(c.process.Pid)
 	c.tree = newTree(root{c.entry.Leader, token})
 	c.tree.cradle = c.cradle
-	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true })) }
+	c.tree.alone = noOrphans
 	c.tree.left = c.leftBehind
 	c.arm()
 	m.mu.Lock()
@@ -94,7 +94,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	closed := m.closed
 	m.work.Add(1)
 	m.mu.Unlock()
-	m.forking.RUnlock()
+	family.forking.RUnlock()
 	settle(m, c)
 	failed := m.registry.write(c.entry) // until here a crash leaves it to be found by its token
 	c.open()

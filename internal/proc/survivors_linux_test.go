@@ -21,14 +21,15 @@ import (
 
 // helpers are programs that the tests run as processes of their own, in a directory.
 var helpers = map[string]func(dir string){
-	"daemon":    daemonThatIsKilled,
-	"guarded":   guardedDaemon,
-	"passing":   passingDaemon,
-	"bombed":    bombedDaemon,
-	"loaded":    loadedDaemon,
-	"deep":      deepDaemon,
-	"headless":  headless,
-	"subreaper": subreaper,
+	"daemon":          daemonThatIsKilled,
+	"guarded":         guardedDaemon,
+	"passing":         passingDaemon,
+	"bombed":          bombedDaemon,
+	"loaded":          loadedDaemon,
+	"deep":            deepDaemon,
+	"headless":        headless,
+	"subreaper":       subreaper,
+	"managers-of-one": managersOfOne,
 }
 
 func runHelper(t *testing.T, role, dir string) *exec.Cmd {
@@ -304,7 +305,7 @@ func straysOfOld(dir string) {
 	if owner, inside := m.Owner(left.PID); owner != 0 || !inside {
 		panic(fmt.Sprintf("what an agent has left behind is taken for the user: %d %v", owner, inside))
 	}
-	if m.stray(left, self.session) {
+	if stray(left, self.session) {
 		panic("a process is ended while the child lives that may have started it")
 	}
 	older.Kill()

@@ -41,7 +41,7 @@ func awaitGone([]identity, time.Time) []identity { return nil }
 func bootID() string                             { return "" }
 func reapZombie(int) bool                        { return false }
 func hasExited(int) bool                         { return false }
-func noOrphans([]*Child) bool                    { return false }
+func noOrphans() bool                            { return false }
 
 func bornIn(*syscall.SysProcAttr, cgroup) (func(), error) { return nil, errors.ErrUnsupported }
 

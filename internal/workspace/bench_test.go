@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"rnix/internal/proc"
 	"rnix/types"
 )
 
@@ -34,9 +33,6 @@ func age(b *bench, dir string) {
 // BenchmarkTake measures a snapshot of 10,000 files and one of 50, unchanged and with one file changed,
 // beside git status in the same work tree.
 func BenchmarkTake(b *testing.B) {
-	if err := proc.BecomeSubreaper(); err != nil { // as the daemon is
-		b.Fatal(err)
-	}
 	for _, n := range []int{10_000, 50} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { take(b, n) })
 	}

@@ -50,9 +50,6 @@ func dataOf(dir string) string { return filepath.Join(dir, "data") }
 
 // BenchmarkGit measures what a box adds to a git, by what it may start.
 func BenchmarkGit(b *testing.B) {
-	if err := proc.BecomeSubreaper(); err != nil { // as the daemon is
-		b.Fatal(err)
-	}
 	for _, c := range []struct {
 		name  string
 		boxed bool

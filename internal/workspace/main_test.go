@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Word {
 		os.Exit(sandbox.Helper(os.Args[2:]))
 	}
+	// As the daemon is: who adopts the orphans of its git need not read the process table to see that there are none.
+	if err := proc.BecomeSubreaper(); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
