@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,12 +23,61 @@ import (
 // needsBrowser is hasBrowser for a test that runs beside others.
 func needsBrowser(t *testing.T) string {
 	t.Helper()
-	path := hasBrowser(t)
+	endpoint := hasBrowser(t)
 	parallel.Test(t)
-	return path
+	return endpoint
 }
 
-// hasBrowser skips a test without node, its packages and a Chromium, and returns the path of that.
+// theBrowser is the one browser of all tests; it begins with the first that needs it.
+var theBrowser struct {
+	sync.Mutex
+	endpoint string    // +checklocks:Mutex
+	end      io.Closer // +checklocks:Mutex
+	cmd      *exec.Cmd // +checklocks:Mutex
+}
+
+// startBrowser starts the browser, if it does not run yet, and returns where it is.
+func startBrowser(chromium string) (string, error) {
+	theBrowser.Lock()
+	defer theBrowser.Unlock()
+	if theBrowser.cmd != nil {
+		return theBrowser.endpoint, nil
+	}
+	cmd := exec.Command("node", "app/e2e/serve.mjs")
+	cmd.Env = append(os.Environ(), "RNIX_CHROMIUM="+chromium)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = in.Close()
+		return "", fmt.Errorf("the browser has not begun: %w, %w", err, cmd.Wait())
+	}
+	theBrowser.endpoint, theBrowser.end, theBrowser.cmd = strings.TrimSpace(line), in, cmd
+	return theBrowser.endpoint, nil
+}
+
+// endBrowser ends the browser and waits for it.
+func endBrowser() error {
+	theBrowser.Lock()
+	defer theBrowser.Unlock()
+	if theBrowser.cmd == nil {
+		return nil
+	}
+	_ = theBrowser.end.Close()
+	return theBrowser.cmd.Wait()
+}
+
+// hasBrowser skips a test without node, its packages and a Chromium, and returns where a running one is.
 func hasBrowser(t *testing.T) string {
 	t.Helper()
 	needsNode(t)
@@ -43,18 +93,21 @@ func hasBrowser(t *testing.T) string {
 	if err != nil {
 		t.Skip("needs chromium")
 	}
-	return path
+	endpoint, err := startBrowser(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return endpoint
 }
 
 // scenario runs a script of app/e2e on a dashboard. A line "@word" that it writes is a question to us, whose answer it waits
 // for. RNIX_SHOTS, if set, is where it keeps pictures. What it says beside that is returned.
-func (d *dashboard) scenario(chromium, script string, answer func(word string) string, env ...string) string {
+func (d *dashboard) scenario(browser, script string, answer func(word string) string, env ...string) string {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", filepath.Join("app/e2e", script))
-	cmd.Env = append(append(os.Environ(), "RNIX_LINK="+d.Link(), "RNIX_CHROMIUM="+chromium), env...)
-	// The browser is a child of node: both go at once if it takes too long.
+	cmd.Env = append(append(os.Environ(), "RNIX_LINK="+d.Link(), "RNIX_BROWSER="+browser), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var said, wrong strings.Builder

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -27,7 +28,13 @@ func TestMain(m *testing.M) {
 	if code, asked := testenv.Daemon(); asked {
 		os.Exit(code)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := endBrowser(); err != nil {
+			fmt.Fprintln(os.Stderr, "the browser of the tests:", err)
+			code = max(code, 1)
+		}
+		os.Exit(code)
+	}))
 }
 
 // fakeDaemon serves what add registers on a fresh socket until the test ends, and returns the socket and what stops it.

@@ -9,13 +9,19 @@ export const link = process.env.RNIX_LINK;
 export const origin = new URL(link || 'http://127.0.0.1/').origin;
 const shots = process.env.RNIX_SHOTS;
 
+// launching is how a browser is started. The name in it is one that a page of somebody else could have: see security.mjs.
+export const launching = {
+  executablePath: process.env.RNIX_CHROMIUM,
+  args: ['--no-sandbox', '--disable-dev-shm-usage', '--host-resolver-rules=MAP evil.example 127.0.0.1'],
+};
+
 // patience is how long, in milliseconds, what has to come may take: others may have the processor, too. No scenario judges how fast the machine is.
 export const patience = 90000;
 
-// scenario runs f with a context in which the link was opened, and fails if a page has thrown, or has been refused something by
+// scenario runs f with a context in which the link was opened, in the browser of RNIX_BROWSER or in one of its own, and fails if a page has thrown, or has been refused something by
 // the policy, that f did not take out of problems.
-export async function scenario(f, { args = [], context: more = {}, enter = true } = {}) {
-  const browser = await chromium.launch({ executablePath: process.env.RNIX_CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage', ...args] });
+export async function scenario(f, { context: more = {}, enter = true } = {}) {
+  const browser = await (process.env.RNIX_BROWSER ? chromium.connect(process.env.RNIX_BROWSER) : chromium.launch(launching));
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...more });
     context.setDefaultTimeout(patience);

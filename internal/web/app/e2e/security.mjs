@@ -99,6 +99,6 @@ await scenario(async ({ context, problems }) => {
   const markup = await own.evaluate(() => { try { document.createElement('p').innerHTML = '<b>x</b>'; return 'taken'; } catch { return 'refused'; } });
   want(markup === 'refused', 'text can become markup');
   problems.length = 0; // all of this is told on the console, as it should be
-}, { args: ['--host-resolver-rules=MAP evil.example 127.0.0.1'] });
+});
 evil.close();
 evil.closeAllConnections();
