@@ -65,7 +65,7 @@ rnix send "$RNIX_UUID" hello >sent 2>&1; echo send $? >>codes
 rnix kill victim >killed 2>&1; echo kill $? >>codes
 rnix daemon stop >stopped 2>&1; echo stop $? >>codes
 RNIX_CHANNEL= RNIX_DATA_DIR=$PWD/own rnix daemon start --foreground >started 2>&1; echo start $? >>codes
-until [ -e gate ]; do sleep 0.1; done
+until [ -e gate ]; do sleep 0.3; done
 cat codes
 `
 				if err := os.WriteFile(filepath.Join(u.Work, "ask.sh"), []byte(strings.ReplaceAll(script, "PROGRAM", u.exe)), 0o600); err != nil {
@@ -121,7 +121,7 @@ func TestARoadEndsWithItsCommandLine(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(u.Work, "gate")); err == nil {
 			return llmtest.Reply{Text: "done"}
 		}
-		return own["claude"].run(r, `echo "$RNIX_ROAD" >asked; mv asked road; until [ -e gate ]; do sleep 0.1; done`)
+		return own["claude"].run(r, `echo "$RNIX_ROAD" >asked; mv asked road; until [ -e gate ]; do sleep 0.3; done`)
 	})
 	begin := func(args ...string) (address string) {
 		u.must(args...)

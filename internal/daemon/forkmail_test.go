@@ -52,7 +52,7 @@ func forkable(t *testing.T) (*testenv.System, ipc.SpawnResponse) {
 		case fork && strings.Contains(res.Text, "went on"):
 			return llmtest.Reply{Text: said}
 		case fork:
-			return tool("shell", `{"command":"while ! test -e go; do sleep 0.02; done; echo went on"}`)
+			return tool("shell", `{"command":"while ! test -e go; do sleep 0.2; done; echo went on"}`)
 		case !told:
 			return tool("spawn", `{"intent":"kid","background":true}`)
 		}

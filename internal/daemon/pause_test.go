@@ -111,7 +111,7 @@ func TestPauseDuringACommandFreezesItsWholeTree(t *testing.T) { // A-20
 		if res, told := r.LastResult(); told {
 			return llmtest.Reply{Text: res.Text}
 		}
-		return tool("shell", `{"command":"sh -c 'echo $$ > inner; echo up; while [ ! -e go ]; do sleep 0.01; done'; echo on"}`)
+		return tool("shell", `{"command":"sh -c 'echo $$ > inner; echo up; while [ ! -e go ]; do sleep 0.05; done'; echo on"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	p := s.Spawn(ipc.SpawnRequest{Intent: "wait", ProcSpec: types.ProcSpec{Model: "fake"}})

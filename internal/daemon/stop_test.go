@@ -136,12 +136,10 @@ func signal(t *testing.T, s *testenv.System, pid types.PID, sig types.Signal) {
 // until waits for something that no event tells.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	late := time.After(2 * time.Minute)
-	for !is() {
+	for pause := 2 * time.Millisecond; !is(); pause = min(pause*5/4, 50*time.Millisecond) { // who waits for long takes little time from what he waits for
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-late:
 			t.Fatalf("it never came: %s", what)
 		}

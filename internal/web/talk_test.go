@@ -51,7 +51,7 @@ func (m *speaker) speak(r llmtest.Request) llmtest.Reply {
 	case text == "fail":
 		return llmtest.Reply{Status: 400, Text: "no"}
 	case strings.Contains(text, "busily") && results == 0:
-		return call("shell", map[string]any{"command": "until [ -e release ]; do sleep 0.1; done"})
+		return call("shell", map[string]any{"command": "until [ -e release ]; do sleep 0.5; done"})
 	case strings.Contains(text, "without end"):
 		return llmtest.Reply{Text: "on and on ", Pause: 50 * time.Millisecond, Endless: true}
 	case strings.Contains(text, "slowly"):
