@@ -18,23 +18,36 @@ type compactWish struct {
 	// One record about it after the other, so that the latest one says how it is. It is taken before mu.
 	marking sync.Mutex
 
-	mu     sync.Mutex
-	wanted bool   // +checklocks:mu
-	focus  string // +checklocks:mu
+	mu   sync.Mutex
+	last uint64    // +checklocks:mu
+	wish loop.Wish // +checklocks:mu
 }
 
+// set takes a new wish, which goes before an earlier one; nil = there is none.
 func (w *compactWish) set(focus *string) {
+	if focus == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.wanted, w.focus = focus != nil, ""; w.wanted {
-		w.focus = *focus
-	}
+	w.last++
+	w.wish = loop.Wish{Number: w.last, Focus: *focus}
 }
 
-func (w *compactWish) get() (focus string, wanted bool) {
+// met takes back the wish with this number, and reports whether a later one is left.
+func (w *compactWish) met(number uint64) (left bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.focus, w.wanted
+	if w.wish.Number <= number {
+		w.wish = loop.Wish{}
+	}
+	return w.wish.Number > 0
+}
+
+func (w *compactWish) get() loop.Wish {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wish
 }
 
 // Compact has the conversation of a process compacted before its next question, durably: a model sums it up if it can, and focus is kept above all. It does not
@@ -80,15 +93,11 @@ type compactor struct{ h host }
 var _ loop.Compactor = compactor{}
 
 // Wanted implements loop.Compactor.
-func (c compactor) Wanted() (focus string, wanted bool) { return c.h.p.compact.get() }
+func (c compactor) Wanted() loop.Wish { return c.h.p.compact.get() }
 
 // Compact implements loop.Compactor.
-func (c compactor) Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) error {
+func (c compactor) Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer, met uint64) error {
 	h := c.h
-	detail, err := step.CompactionDetail(ms, took)
-	if err != nil {
-		return err
-	}
 	text := report.String()
 	if ms == nil {
 		text = "nothing was compacted: " + report.Failed
@@ -97,7 +106,10 @@ func (c compactor) Compact(ms []rnixctx.Message, report rnixctx.Compaction, took
 	}
 	h.p.compact.marking.Lock()
 	defer h.p.compact.marking.Unlock()
-	h.p.compact.set(nil)
+	detail, err := step.CompactionDetail(ms, took, h.p.compact.met(met))
+	if err != nil {
+		return err
+	}
 	h.Emit(event.Event{Kind: event.Compacted, Text: text})
 	if report.Failed != "" {
 		h.Emit(event.Event{Kind: event.LogLine, Name: "warning", Text: "compaction: " + text})

@@ -19,9 +19,10 @@ import (
 type summarizer struct {
 	t      *testing.T
 	s      *testenv.System
-	hang   atomic.Bool // in the middle of a summary
-	stay   atomic.Bool // with the question under way
-	end    atomic.Bool // the work is done
+	hold   chan struct{} // until it is closed, a summary waits; set while the model is not asked
+	hang   atomic.Bool   // in the middle of a summary
+	stay   atomic.Bool   // with the question under way
+	end    atomic.Bool   // the work is done
 	asked  atomic.Int64
 	ground atomic.Int64 // questions whose conversation has the summary
 	whole  atomic.Int64 // those that have the first answer of a tool
@@ -51,6 +52,9 @@ func (m *summarizer) answer(r llmtest.Request) llmtest.Reply {
 	if strings.Contains(r.Messages[len(r.Messages)-1].Text, wantsSummary) {
 		m.asked.Add(1)
 		m.begun <- struct{}{}
+		if m.hold != nil {
+			<-m.hold
+		}
 		return llmtest.Reply{Text: hasSummary, Hang: m.hang.Load(), Usage: &llmtest.Usage{Input: 1000, Output: 100}}
 	}
 	if strings.Contains(body, wantsSummary) {
@@ -221,10 +225,42 @@ func TestAWishWaitsForTheNextRun(t *testing.T) {
 			t.Errorf("%+v, asked %d times", w, m.asked.Load())
 		}
 	}
+	m.laterWish(p.UUID)
 	if _, err := ipc.Call(t.Context(), m.s.Client, ipc.Compact, ipc.CompactRequest{Target: p.UUID.String(), Focus: strings.Repeat("x", 20_000)}); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("a focus without end: %v", err)
 	}
 	if _, err := ipc.Call(t.Context(), m.s.Client, ipc.Compact, ipc.CompactRequest{Target: "nothing"}); types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("%v", err)
+	}
+}
+
+// laterWish has a wish come while an earlier one is met: what is on disk behind the first compaction has it, and the same run meets it.
+func (m *summarizer) laterWish(id types.UUID) {
+	m.t.Helper()
+	m.wish(id)
+	for range len(m.begun) {
+		<-m.begun
+	}
+	m.hold = make(chan struct{})
+	r := m.resume(ipc.ResumeRequest{Target: id.String(), NewInput: "and then?"})
+	<-m.begun
+	if !m.wish(id) {
+		m.t.Error("it does not run")
+	}
+	close(m.hold)
+	m.s.Wait(r.PID)
+	h, err := step.ReadDir(m.t.Context(), durable.OS, filepath.Join(m.s.Data, "steps", id.String()), id)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var l step.Life
+	var left []bool
+	for i := range h.Records {
+		if l.Apply(&h.Records[i]); h.Records[i].Marker != nil && h.Records[i].Marker.Name == step.MarkerCompaction {
+			left = append(left, l.Compact != nil && *l.Compact == "the files")
+		}
+	}
+	if n := len(left); n < 2 || !left[n-2] || left[n-1] {
+		m.t.Errorf("whether a wish is left behind each compaction: %v", left)
 	}
 }

@@ -78,7 +78,7 @@ func (w *anyMarkers) marker() step.Marker {
 		m.Text = []string{"", "the names"}[w.r.IntN(2)]
 	case step.MarkerCompaction:
 		if w.r.IntN(2) == 0 {
-			m.Detail, _ = step.CompactionDetail([]rnixctx.Message{{Role: rnixctx.RoleUser, Content: "do"}}, &step.Answer{TokensUsed: 4, Output: 4, Provider: "q", Model: "m"})
+			m.Detail, _ = step.CompactionDetail([]rnixctx.Message{{Role: rnixctx.RoleUser, Content: "do"}}, &step.Answer{TokensUsed: 4, Output: 4, Provider: "q", Model: "m"}, w.r.IntN(3) == 0)
 		}
 	case step.MarkerMetered:
 		m.Detail = w.detail(step.Answer{TokensUsed: 5, Output: 5, Provider: "q", Model: "m", CostUSD: 0.5, CostFrom: "here"})

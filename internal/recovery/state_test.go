@@ -421,7 +421,7 @@ func TestWhatOthersWroteSurvivesByteForByte(t *testing.T) {
 			Reasoning: []rnixctx.Block{{Provider: "p", Data: json.RawMessage(odd)}}},
 		{Role: rnixctx.RoleTool, ToolCallID: "1", Content: "<ok>"},
 	}
-	detail, err := step.CompactionDetail(ms, nil)
+	detail, err := step.CompactionDetail(ms, nil, false)
 	must(t, err)
 	s := write(t, 1, recoverytest.Options{})
 	id := types.NewUUID()

@@ -82,6 +82,7 @@ type LimitDetail struct {
 type compaction struct {
 	Messages []rnixctx.Message `json:"messages"`         // null = the conversation stays as it is
 	Answer   *Answer           `json:"answer,omitempty"` // what a model took to sum it up; null = none was asked
+	Left     bool              `json:"wish_left,omitempty"`
 }
 
 // History is what steps.jsonl says, as far as it could be read.
@@ -241,10 +242,18 @@ func SummedUp(m *Marker) (*Answer, bool) {
 	return c.Answer, true
 }
 
-// CompactionDetail returns the Detail of a compaction marker. took is what a model took that has summed the conversation up; nil = none was asked. What JSON
-// cannot hold is INVALID.
-func CompactionDetail(messages []rnixctx.Message, took *Answer) (json.RawMessage, error) {
-	b, err := marshal(compaction{messages, took})
+// wishLeft reports whether a person has wished for a compaction while the one of the marker ran already, which is left for the next one.
+func wishLeft(m *Marker) bool {
+	var c struct {
+		Left bool `json:"wish_left"`
+	}
+	return json.Unmarshal(m.Detail, &c) == nil && c.Left
+}
+
+// CompactionDetail returns the Detail of a compaction marker. took is what a model took that has summed the conversation up; nil = none was asked. left says
+// that the latest wish of a person for one came while it ran. What JSON cannot hold is INVALID.
+func CompactionDetail(messages []rnixctx.Message, took *Answer, left bool) (json.RawMessage, error) {
+	b, err := marshal(compaction{messages, took, left})
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Encode", "", "compaction: %w", err)
 	}

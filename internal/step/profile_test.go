@@ -52,7 +52,7 @@ func (s *story) step(tool, output string, counted int) {
 }
 
 func (s *story) compact(ms ...rnixctx.Message) {
-	b, err := CompactionDetail(ms, nil)
+	b, err := CompactionDetail(ms, nil, false)
 	if err != nil {
 		panic(err)
 	}

@@ -90,7 +90,7 @@ func (w *Writer) Marker(m *Marker) error { return w.add(Record{Kind: KindMarker,
 
 // Compaction collects a marker which says that messages take the place of all earlier ones.
 func (w *Writer) Compaction(text string, messages []rnixctx.Message) error {
-	detail, err := CompactionDetail(messages, nil)
+	detail, err := CompactionDetail(messages, nil, false)
 	if err != nil {
 		return err
 	}

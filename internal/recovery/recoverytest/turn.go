@@ -74,7 +74,7 @@ func (t *teller) cutOff() {
 
 func (p *pen) compact() {
 	ms, report := rnixctx.Compact(p.ms, 50+p.r.IntN(400))
-	detail, err := step.CompactionDetail(ms, nil)
+	detail, err := step.CompactionDetail(ms, nil, false)
 	if err != nil && p.err == nil {
 		p.err = err
 	}

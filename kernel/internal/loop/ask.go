@@ -27,7 +27,7 @@ func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error)
 	resp, err := l.once(ctx, p)
 	for n, before := 0, p.Tokens+1; tooLong(err) && n < maxShrink && p.Tokens < before; n++ {
 		before = p.Tokens
-		if p, err = shorten(ctx, l, p, &shortening{target: p.Tokens / 2, tight: true, plain: n > 0}); err != nil {
+		if p, err = shorten(ctx, l, p, &shortening{target: p.Tokens / 2, wish: l.cfg.Compactor.Wanted(), tight: true, plain: n > 0}); err != nil {
 			return nil, err
 		}
 		resp, err = l.once(ctx, p)

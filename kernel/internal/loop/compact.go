@@ -25,37 +25,51 @@ const (
 
 // Compactor is what a loop needs of its process to make the conversation shorter. All methods are called from the loop's goroutine.
 type Compactor interface {
-	// Wanted reports whether a person has asked for a compaction, and what is to be kept above all, in words.
-	Wanted() (focus string, wanted bool)
+	// Wanted returns the wish of a person for a compaction that is not met yet; the zero value is none.
+	Wanted() Wish
 	// Aside is Host.Ask for a question that is no part of the conversation.
 	Aside(ctx context.Context, request []byte) (*Response, error)
 	// Compact replaces the conversation by a shorter one and records that, with what a model has taken to sum it up; nil = none was asked. In one
-	// record, so that a crash leaves all of it or nothing. No messages leave it as it is. Wanted is false from then on.
-	Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) error
+	// record, so that a crash leaves all of it or nothing. No messages leave it as it is. met is the number of the wish that is met with it, and so are earlier ones;
+	// a later one, which came while it was made, is left.
+	Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer, met uint64) error
+}
+
+// Wish is that of a person for a compaction.
+type Wish struct {
+	Number uint64 // each has a higher one in a run; 0 = there is none
+	Focus  string // what is to be kept above all, in words
 }
 
 // shortening is how a conversation is to be compacted.
 type shortening struct {
-	target int    // tokens that the prompt may have, without the tools
-	keep   int    // tokens that the last turns may have that stay as they are
-	focus  string // what is to be kept above all, in words
-	wanted bool   // by a person, whatever room there is
-	tight  bool   // the prompt as it is was too long for the model
-	plain  bool   // without a model
+	target int  // tokens that the prompt may have, without the tools
+	keep   int  // tokens that the last turns may have that stay as they are
+	wish   Wish // that is met with it
+	wanted bool // by a person, whatever room there is
+	tight  bool // the prompt as it is was too long for the model
+	plain  bool // without a model
 }
 
 // makeRoom compacts the conversation before a question if it is near the window of the model, or if a person has asked for it.
 func makeRoom(ctx context.Context, l *Loop, p *rnixctx.PromptResult) (*rnixctx.PromptResult, error) {
-	focus, wanted := l.cfg.Compactor.Wanted()
 	w := float64(l.cfg.Window)
-	switch full := w > 0 && float64(l.size(p))*l.scale > rnixctx.FullAt*w; {
-	case full:
-		target := int(keepAt*w/l.scale) - l.toolTokens()
-		return shorten(ctx, l, p, &shortening{target: target, keep: int(turnsAt * float64(target)), focus: focus})
-	case wanted:
-		return shorten(ctx, l, p, &shortening{target: p.Tokens, focus: focus, wanted: true})
+	full := w > 0 && float64(l.size(p))*l.scale > rnixctx.FullAt*w
+	for before := uint64(0); ; full = false { // a wish that comes meanwhile is met, too
+		s := &shortening{target: p.Tokens, wish: l.cfg.Compactor.Wanted(), wanted: !full}
+		switch {
+		case full:
+			s.target = int(keepAt*w/l.scale) - l.toolTokens()
+			s.keep = int(turnsAt * float64(s.target))
+		case s.wish.Number <= before:
+			return p, nil
+		}
+		var err error
+		if p, err = shorten(ctx, l, p, s); err != nil {
+			return nil, err
+		}
+		before = s.wish.Number
 	}
-	return p, nil
 }
 
 // shorten makes the conversation shorter: a model sums it up, or else what is oldest is left out; where a model cannot answer now, nothing is. It is a record of its own, written when all is done.
@@ -67,7 +81,7 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 	var failed string
 	switch {
 	case plan == nil && s.wanted:
-		return recompact(l, nil, rnixctx.Compaction{Failed: "there is only one turn"}, nil)
+		return recompact(l, s, nil, rnixctx.Compaction{Failed: "there is only one turn"}, nil)
 	case s.plain || !l.cfg.Aside || plan == nil:
 	default:
 		summary, answer, err := summarise(ctx, l, p, s, room)
@@ -76,14 +90,14 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 		}
 		if took = answer; err == nil {
 			ms, report := plan.Apply(summary, planOf(l), room)
-			return recompact(l, ms, report, took)
+			return recompact(l, s, ms, report, took)
 		}
 		failed = rnixctx.Elide(reason(err), 200)
 		switch {
 		case types.CodeOf(err) == types.ErrStorage:
 			return nil, err
 		case passing(err) && s.wanted:
-			return recompact(l, nil, rnixctx.Compaction{Failed: failed}, took)
+			return recompact(l, s, nil, rnixctx.Compaction{Failed: failed}, took)
 		case passing(err) && !s.tight: // the question meets the same, and waits for its end: nothing has to be left out for that
 			return p, nil
 		}
@@ -95,7 +109,7 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 	if report.Failed = failed; s.wanted && report.Dropped+report.Shortened == 0 {
 		report.Failed, ms = cmp.Or(failed, "there is nothing to leave out"), nil
 	}
-	return recompact(l, ms, report, took)
+	return recompact(l, s, ms, report, took)
 }
 
 // passing reports whether a model has not answered for a reason that goes by: a limit, a server that is away, a key that is not there.
@@ -107,8 +121,8 @@ func passing(err error) bool {
 	return false
 }
 
-func recompact(l *Loop, ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) (*rnixctx.PromptResult, error) {
-	if err := l.cfg.Compactor.Compact(ms, report, took); err != nil {
+func recompact(l *Loop, s *shortening, ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) (*rnixctx.PromptResult, error) {
+	if err := l.cfg.Compactor.Compact(ms, report, took, s.wish.Number); err != nil {
 		return nil, err
 	}
 	return l.host.Prompt()
@@ -129,7 +143,7 @@ func summarise(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shorten
 		ms, _ = rnixctx.Compact(ms, room)
 		generation = math.MaxUint64 // of which nothing was counted
 	}
-	q, err := rnixctx.NewPrompt(p.SystemPrompt, append(ms[:len(ms):len(ms)], rnixctx.SummaryQuestion(s.focus)))
+	q, err := rnixctx.NewPrompt(p.SystemPrompt, append(ms[:len(ms):len(ms)], rnixctx.SummaryQuestion(s.wish.Focus)))
 	if err != nil {
 		return "", nil, err
 	}

@@ -162,6 +162,29 @@ func TestAWishIsFulfilledOnce(t *testing.T) {
 	}
 }
 
+func TestAWishThatComesInACompactionIsMetAfterIt(t *testing.T) {
+	for name, window := range map[string]int{"wanted": 0, "full": 50_000} {
+		f := long(t)
+		if window == 0 {
+			f.wanted = new("the names")
+		}
+		asked := []string{}
+		f.aside = func(_ context.Context, ms []rnixctx.Message) (*Response, error) {
+			if asked = append(asked, ms[len(ms)-1].Content); len(asked) == 1 {
+				f.wanted, f.wishes = new("the numbers"), f.wishes+1
+			}
+			return sumsUp("All is read."), nil
+		}
+		end := run(t, f, t.Context(), Config{Window: window, Aside: true})
+		if end.Result != "ok" || len(f.reports) != 2 || f.wanted != nil || f.asked != 1 {
+			t.Fatalf("%s: %+v %+v", name, end, f.reports)
+		}
+		if window > 0 && (len(asked) != 2 || !strings.Contains(asked[1], "keep this: the numbers")) {
+			t.Errorf("%s: %q", name, asked)
+		}
+	}
+}
+
 func TestATooLongPromptIsSummedUpOnce(t *testing.T) {
 	f := long(t)
 	asides := 0

@@ -40,6 +40,7 @@ type fake struct {
 	wait     func(ctx context.Context) error
 	aside    func(ctx context.Context, ms []rnixctx.Message) (*Response, error)
 	wanted   *string
+	wishes   uint64 // the number of wanted
 	reports  []rnixctx.Compaction
 	took     []*step.Answer
 	asked    int
@@ -81,18 +82,22 @@ func (f *fake) Undo(_ context.Context, c *recovery.Call) error {
 	return f.undo(c)
 }
 func (f *fake) Suspends(cause error) bool { return errors.Is(cause, errStop) }
-func (f *fake) Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer) error {
-	f.wanted, f.reports, f.took = nil, append(f.reports, report), append(f.took, took)
+func (f *fake) Compact(ms []rnixctx.Message, report rnixctx.Compaction, took *step.Answer, met uint64) error {
+	if f.wishes <= met {
+		f.wanted = nil
+	}
+	f.reports, f.took = append(f.reports, report), append(f.took, took)
 	if ms == nil {
 		return nil
 	}
 	return f.mgr.Replace(f.cid, ms)
 }
-func (f *fake) Wanted() (string, bool) {
+func (f *fake) Wanted() Wish {
 	if f.wanted == nil {
-		return "", false
+		return Wish{}
 	}
-	return *f.wanted, true
+	f.wishes = max(f.wishes, 1)
+	return Wish{f.wishes, *f.wanted}
 }
 func (f *fake) Aside(ctx context.Context, request []byte) (*Response, error) {
 	f.t.Helper()
