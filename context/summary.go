@@ -48,6 +48,15 @@ func PlanSummary(ms []Message, keep int) *Summary {
 	return s
 }
 
+// Frees estimates how many tokens it takes out of the conversation, without those of an earlier summary, whose place the new one takes.
+func (s *Summary) Frees() int {
+	n := total(s.dropped)
+	if len(s.dropped) > 0 && isSummary(&s.dropped[0]) {
+		n -= s.dropped[0].tokens()
+	}
+	return n
+}
+
 // isSummary reports whether a message is what Apply has put in the place of others.
 func isSummary(m *Message) bool {
 	return m.Role == RoleUser && strings.HasPrefix(m.Content, summaryHead)

@@ -21,6 +21,8 @@ const (
 	turnsAt = 0.25
 	// leastRoom is the least that a conversation is compacted to, in tokens.
 	leastRoom = 500
+	// worthAt is the part of the window that a summary has to free at least: it costs a whole prompt, and in a small window each step would pay for one.
+	worthAt = 0.10
 )
 
 // Compactor is what a loop needs of its process to make the conversation shorter. All methods are called from the loop's goroutine.
@@ -82,7 +84,7 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 	switch {
 	case plan == nil && s.wanted:
 		return recompact(l, s, nil, rnixctx.Compaction{Failed: "there is only one turn"}, nil)
-	case s.plain || !l.cfg.Aside || plan == nil:
+	case s.plain || !l.cfg.Aside || plan == nil || !s.wanted && !worth(l, p, plan):
 	default:
 		summary, answer, err := summarise(ctx, l, p, s, room)
 		if err != nil && answer == nil && (errors.Is(err, ErrHeld) || ctx.Err() != nil) {
@@ -106,10 +108,22 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 		room = max(room/2, leastRoom)
 	}
 	ms, report := rnixctx.Compact(p.Messages, room)
+	if !s.wanted && took == nil && report.Dropped+report.Shortened == 0 { // it is as short as it gets
+		return p, nil
+	}
 	if report.Failed = failed; s.wanted && report.Dropped+report.Shortened == 0 {
 		report.Failed, ms = cmp.Or(failed, "there is nothing to leave out"), nil
 	}
 	return recompact(l, s, ms, report, took)
+}
+
+// worth reports whether a summary frees enough of the window, or of what was too long for a window that is not known.
+func worth(l *Loop, p *rnixctx.PromptResult, plan *rnixctx.Summary) bool {
+	window := float64(l.cfg.Window)
+	if window == 0 {
+		window = float64(l.size(p)) * l.scale
+	}
+	return float64(plan.Frees())*l.scale >= worthAt*window
 }
 
 // passing reports whether a model has not answered for a reason that goes by: a limit, a server that is away, a key that is not there.

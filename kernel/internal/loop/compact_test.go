@@ -204,3 +204,36 @@ func TestATooLongPromptIsSummedUpOnce(t *testing.T) {
 		t.Fatalf("%+v, %d questions, %+v", end, asides, f.reports)
 	}
 }
+
+// In a small window most is tools: a step or two fill the rest, and a summary for each would cost more than the work.
+func TestASmallWindowPaysForNoSummaryInEachStep(t *testing.T) {
+	specs := []byte(`[{"name":"read","description":"` + strings.Repeat("word", 5500) + `"}]`)
+	for name, c := range map[string]struct{ answer, asides, reports int }{
+		"little in a step": {1500, 0, 40},
+		"nothing to cut":   {20, 0, 0},
+	} {
+		f := newFake(t)
+		f.tool = func(context.Context, *Action) (string, error) { return strings.Repeat("text ", c.answer/5), nil }
+		f.model = func(_ context.Context, n int, req []byte) (*Response, error) {
+			if n == 40 || c.reports == 0 && n == 4 {
+				return said("ok"), nil
+			}
+			r := calls(fmt.Sprintf(`read {"n":%d}`, n))
+			r.Usage.Input = len(req) / 4
+			return r, nil
+		}
+		asides := 0
+		f.aside = func(context.Context, []rnixctx.Message) (*Response, error) {
+			asides++
+			return sumsUp("All is read."), nil
+		}
+		window := 8000
+		if c.reports == 0 {
+			window = 6000 // the tools alone are more than FullAt of it
+		}
+		end := run(t, f, t.Context(), Config{Window: window, Aside: true, Specs: specs})
+		if end.Result != "ok" || asides > c.asides || len(f.reports) > c.reports || c.reports > 0 && len(f.reports) == 0 {
+			t.Errorf("%s: %+v, %d summaries, %d compactions", name, end, asides, len(f.reports))
+		}
+	}
+}
