@@ -169,6 +169,8 @@ type ModelInfo interface {
 type RateLimit struct {
 	RetryAfter time.Duration // how long the provider asks to wait; 0 = it did not say
 	Message    string
+	// Account says that the limit is of all models that are asked with the key; else it is taken to be of the one that was asked.
+	Account bool
 }
 
 // RetryIn returns how long the provider asks to wait; 0 = it did not say. The kernel looks for it in the

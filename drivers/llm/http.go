@@ -280,7 +280,7 @@ func (c *httpClient) cleaned(x exchange, err error) error {
 			e := types.Errorf(types.CodeOf(err), "Call", c.cfg.Name, "%s", redact(text, c.secrets(x)))
 			var limit *RateLimit
 			if errors.As(err, &limit) {
-				e.Err = &RateLimit{RetryAfter: limit.RetryAfter, Message: redact(limit.Message, c.secrets(x))}
+				e.Err = &RateLimit{RetryAfter: limit.RetryAfter, Message: redact(limit.Message, c.secrets(x)), Account: limit.Account}
 			}
 			return e
 		}

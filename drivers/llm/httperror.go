@@ -69,7 +69,7 @@ func (c *httpClient) refused(x exchange, resp *http.Response, body []byte) error
 		p.message = firstLine(body, resp.Header.Get("Content-Type"))
 	}
 	if d := retryAfter(resp.Header, time.Now()); d > 0 || p.status == http.StatusTooManyRequests {
-		p.limit = &RateLimit{RetryAfter: d, Message: p.message}
+		p.limit = &RateLimit{RetryAfter: d, Message: p.message, Account: ofAccount(resp.Header, p.message)}
 	}
 	return c.cleaned(x, c.problem(p, x.model))
 }
@@ -130,7 +130,7 @@ func (c *httpClient) problem(p problem, model string) error {
 		if limit == nil {
 			limit = &RateLimit{}
 		}
-		limit.Message = message
+		limit.Message, limit.Account = message, limit.Account || ofAccount(nil, message)
 		return fail(types.ErrRateLimited, "%w", limit)
 	case noTools(text):
 		return fail(types.ErrInvalid, "the server or the model %q does not support tool calls: %s", model, message)
@@ -172,6 +172,22 @@ func noTools(text string) bool {
 	}
 	for _, s := range []string{"not support", "unsupported", "--jinja", "tool-call-parser", "enable-auto-tool-choice"} {
 		if strings.Contains(text, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofAccount reports whether an answer says that a limit is of the account and not of the model alone. The limits per minute and day of Anthropic and OpenAI are
+// of a model, also where the message names the organization.
+func ofAccount(h http.Header, message string) bool {
+	switch h.Get("Anthropic-Ratelimit-Unified-Representative-Claim") { // others, such as seven_day_opus, are of models
+	case "five_hour", "seven_day":
+		return true
+	}
+	message = strings.ToLower(message)
+	for _, s := range []string{"account's rate limit", "concurrent connections", "spend limit", "all models", "free-models-per"} {
+		if strings.Contains(message, s) {
 			return true
 		}
 	}

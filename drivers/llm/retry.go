@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -18,7 +19,7 @@ type RetryConfig struct {
 	Max      time.Duration // the longest of these pauses, also when the provider asks for more; 30 s
 	LimitMax time.Duration // the longest time that one call waits for rate limits; 10 min; negative = none
 	// Limits is shared with others that ask the same Provider, as they call it; nil = with nobody. KeyEnv is the name of the key: who has another one
-	// is not held by a limit of this one.
+	// is not held by a limit of this one, nor is another model, unless the provider says that the limit is of the account.
 	Limits           *Limits
 	Provider, KeyEnv string
 }
@@ -63,9 +64,14 @@ func (r *Retry) Call(ctx context.Context, req LLMRequest) (*LLMResponse, error) 
 // Stream performs one completion and delivers it in pieces.
 func (r *Retry) Stream(ctx context.Context, req LLMRequest) (<-chan StreamEvent, error) {
 	return Produce(ctx, func(ctx context.Context, emit func(StreamEvent)) (*LLMResponse, error) {
-		c := retrying{r: r, limit: r.cfg.Limits.of(ctx, r.cfg.Provider, r.cfg.KeyEnv), emit: emit, began: time.Now(), pause: growing(r.cfg.First, r.cfg.Max), limitPause: growing(5*time.Second, 5*time.Minute)}
+		c := retrying{r: r, limits: r.limits(ctx, req.Model), emit: emit, began: time.Now(), pause: growing(r.cfg.First, r.cfg.Max), limitPause: growing(5*time.Second, 5*time.Minute)}
 		return c.run(ctx, req)
 	}), nil
+}
+
+func (r *Retry) limits(ctx context.Context, model string) limitsOf {
+	of := func(model string) *limit { return r.cfg.Limits.of(ctx, r.cfg.Provider, model, r.cfg.KeyEnv) }
+	return limitsOf{model: of(cmp.Or(model, r.Info().Model, "default")), account: of("")}
 }
 
 func growing(first, longest time.Duration) *backoff.ExponentialBackOff {
@@ -75,36 +81,34 @@ func growing(first, longest time.Duration) *backoff.ExponentialBackOff {
 // retrying is one call under way.
 type retrying struct {
 	r                 *Retry
-	limit             *limit
+	limits            limitsOf
 	emit              func(StreamEvent)
 	began             time.Time
 	pause, limitPause *backoff.ExponentialBackOff
 	tries             int
 	shown             bool // pieces of a try that has failed were delivered
-	probe             bool // this try finds out whether a rate limit is over
 }
 
 func (c *retrying) run(ctx context.Context, req LLMRequest) (*LLMResponse, error) {
 	for {
-		var err error
-		if c.probe, err = c.limit.admit(ctx, c.began.Add(c.r.cfg.LimitMax), c.emit); err != nil {
+		if err := c.limits.admit(ctx, c.began.Add(c.r.cfg.LimitMax), c.emit); err != nil {
 			return nil, err
 		}
 		resp, came, err := c.try(ctx, req)
 		if err == nil || ctx.Err() != nil {
-			c.passed(err == nil)
+			c.limits.passed(err == nil)
 			return resp, err
 		}
 		c.shown = c.shown || came
 		if types.CodeOf(err) == types.ErrRateLimited {
-			wait := c.limited(err)
-			c.limit.hit(c.probe, time.Now().Add(wait))
+			wait, ofAccount := c.limited(err)
+			c.limits.hit(ofAccount, time.Now().Add(wait))
 			if time.Since(c.began)+wait > c.r.cfg.LimitMax {
 				return nil, types.Errorf(types.ErrRateLimited, "Call", c.r.Info().Name, "not waiting longer than %v: %w", max(c.r.cfg.LimitMax, 0), causeOf(err))
 			}
 			continue // admit waits
 		}
-		c.passed(true)
+		c.limits.passed(true)
 		if !c.again(err, came) {
 			return nil, err
 		}
@@ -119,7 +123,7 @@ func (c *retrying) try(ctx context.Context, req LLMRequest) (resp *LLMResponse, 
 	resp, err = attempt(ctx, c.r.LLMDriver, req, func(ev StreamEvent) {
 		if ev.Type == EventText || ev.Type == EventReasoning {
 			came = true
-			c.passed(true)
+			c.limits.passed(true)
 			if c.shown {
 				c.shown = false
 				c.emit(StreamEvent{Type: EventReasoning, Text: "\n[the answer broke off; this is another]\n"})
@@ -128,12 +132,6 @@ func (c *retrying) try(ctx context.Context, req LLMRequest) (resp *LLMResponse, 
 		c.emit(ev)
 	})
 	return resp, came, err
-}
-
-// passed reports once what a probe has found: told is false if it was ended from outside.
-func (c *retrying) passed(told bool) {
-	c.limit.passed(c.probe, told)
-	c.probe = false
 }
 
 // again counts a failure and reports whether another try is worth it.
@@ -151,13 +149,13 @@ func (c *retrying) again(err error, came bool) bool {
 	return false
 }
 
-// limited returns how long to wait for a rate limit.
-func (c *retrying) limited(err error) time.Duration {
+// limited returns how long to wait for a rate limit, and whether it is that of the account.
+func (c *retrying) limited(err error) (wait time.Duration, ofAccount bool) {
 	var asked *RateLimit
 	if errors.As(err, &asked) && asked.RetryAfter > 0 {
-		return asked.RetryAfter
+		return asked.RetryAfter, asked.Account
 	}
-	return c.limitPause.NextBackOff()
+	return c.limitPause.NextBackOff(), asked != nil && asked.Account
 }
 
 // rest waits before the next try.
