@@ -1,13 +1,12 @@
 package kernel
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -32,7 +31,11 @@ func firstMessage(intent string, inputs []Input, room int) string {
 	if len(inputs) == 0 {
 		return intent
 	}
-	mark := inputMark(inputs)
+	var texts []string
+	for i := range inputs {
+		texts = append(texts, inputs[i].Name, inputs[i].Text)
+	}
+	mark := rnixctx.Mark(texts...)
 	each := inputShare(inputs, min(max(room, leastShown), shownInputs))
 	var b strings.Builder
 	b.WriteString(intent)
@@ -67,22 +70,6 @@ func inputLabel(name string) string {
 		return "[PIPE_INPUT]"
 	}
 	return "[INPUT " + name + "]"
-}
-
-// inputMark returns a word that stands in no input. It depends on the inputs alone, so that the same
-// process gets the same prompt.
-func inputMark(inputs []Input) string {
-	sum := sha256.New()
-	for i := range inputs {
-		fmt.Fprintf(sum, "%s %d\n%s", inputs[i].Name, len(inputs[i].Text), inputs[i].Text)
-	}
-	for {
-		mark := hex.EncodeToString(sum.Sum(nil)[:8])
-		if !slices.ContainsFunc(inputs, func(in Input) bool { return strings.Contains(in.Text, mark) }) {
-			return mark
-		}
-		sum.Write([]byte(mark))
-	}
 }
 
 // inputShare returns how many bytes of each input are shown so that all are within room: what short ones

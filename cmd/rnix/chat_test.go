@@ -113,7 +113,7 @@ func TestAPersonTalksToAnAgent(t *testing.T) {
 	s.keys("!seq 3; exit 4", "Enter") // by the person
 	s.sees("! seq 3; exit 4  exit 4", "│ 3", "the agent gets what your 1 command printed")
 	s.keys("and that", "Enter")
-	s.sees("bytes: and that", "[the user has run: seq 3; exit 4, data")
+	s.sees("bytes: and that", "[the user has run: seq 3; exit 4 (mark")
 	s.leave("C-d")
 	s.run("rnix -c 'one more'")
 	s.sees("You said 8 bytes: one more", "say what is next")
@@ -193,8 +193,8 @@ func TestAPersonGoesBackInAConversation(t *testing.T) {
 	s.keys("Enter")
 	s.sees("say what is next")
 	s.keys("and again @note.txt", "Enter")
-	s.sees("You said 91 bytes", "say what is next")
-	if r := api.Requests(); !strings.Contains(string(r[len(r)-1].Body), "[end of file note.txt]") || !strings.Contains(string(r[0].Body), "A NOTE") {
+	s.sees("You said 131 bytes", "say what is next")
+	if r := api.Requests(); !strings.Contains(string(r[len(r)-1].Body), "[end of file note.txt (mark ") || !strings.Contains(string(r[0].Body), "A NOTE") {
 		t.Error("the file is not with the message")
 	}
 	s.keys("write the file", "Enter")
