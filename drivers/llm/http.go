@@ -131,6 +131,20 @@ func (e noKey) Error() string {
 // KeyMissing says that there is no key, which is another thing than one that is refused.
 func (noKey) KeyMissing() bool { return true }
 
+// refusedKey is the cause of an AUTH error of a key that the server refuses.
+type refusedKey struct {
+	name, message string
+	key           string // never shown; empty = it was refused within an answer
+	later         bool   // another one can come
+}
+
+func (e *refusedKey) Error() string {
+	return "the server refuses the key in " + e.name + ": " + e.message
+}
+
+// KeyMissing says that the process can wait for another key: who prints keys prints another one when this one has been replaced.
+func (e *refusedKey) KeyMissing() bool { return e.later }
+
 // exchange is one request and its answer.
 type exchange struct {
 	path   string
@@ -278,6 +292,9 @@ func (c *httpClient) cleaned(x exchange, err error) error {
 	for _, s := range c.secrets(x) {
 		if strings.Contains(err.Error(), s) {
 			e := types.Errorf(types.CodeOf(err), "Call", c.cfg.Name, "%s", redact(text, c.secrets(x)))
+			if r, ok := errors.AsType[*refusedKey](err); ok {
+				e.Err = &refusedKey{name: r.name, message: redact(r.message, c.secrets(x))}
+			}
 			var limit *RateLimit
 			if errors.As(err, &limit) {
 				e.Err = &RateLimit{RetryAfter: limit.RetryAfter, Message: redact(limit.Message, c.secrets(x)), Account: limit.Account}

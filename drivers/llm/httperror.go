@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -71,7 +72,11 @@ func (c *httpClient) refused(x exchange, resp *http.Response, body []byte) error
 	if d := retryAfter(resp.Header, time.Now()); d > 0 || p.status == http.StatusTooManyRequests {
 		p.limit = &RateLimit{RetryAfter: d, Message: p.message, Account: ofAccount(resp.Header, p.message)}
 	}
-	return c.cleaned(x, c.problem(p, x.model))
+	err := c.cleaned(x, c.problem(p, x.model))
+	if r, ok := errors.AsType[*refusedKey](err); ok {
+		r.key = x.key
+	}
+	return err
 }
 
 // firstLine shortens an explanation that is plain text; that of a web page says nothing.
@@ -124,7 +129,7 @@ func (c *httpClient) problem(p problem, model string) error {
 		if c.cfg.APIKeyEnv == "" {
 			return fail(types.ErrAuth, "the server refuses the request: %s", message)
 		}
-		return fail(types.ErrAuth, "the server refuses the key in %s: %s", c.cfg.APIKeyEnv, message)
+		return fail(types.ErrAuth, "%w", &refusedKey{name: c.cfg.APIKeyEnv, message: message})
 	case p.status == http.StatusTooManyRequests || p.status == 0 && has("rate_limit", "too many requests"):
 		limit := p.limit
 		if limit == nil {

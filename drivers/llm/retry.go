@@ -20,7 +20,10 @@ type RetryConfig struct {
 	LimitMax time.Duration // the longest time that one call waits for rate limits; 10 min; negative = none
 	// Limits is shared with others that ask the same Provider, as they call it; nil = with nobody. KeyEnv is the name of the key: who has another one
 	// is not held by a limit of this one, nor is another model, unless the provider says that the limit is of the account.
-	Limits           *Limits
+	Limits *Limits
+	// Refused is told of a key that the server refuses. again says that there may be another one now, with which it is asked once more; later that one
+	// can come. nil = there is none.
+	Refused          func(ctx context.Context, name, key string) (again, later bool)
 	Provider, KeyEnv string
 }
 
@@ -86,6 +89,7 @@ type retrying struct {
 	began             time.Time
 	pause, limitPause *backoff.ExponentialBackOff
 	tries             int
+	asked             bool // once more, with another key
 	shown             bool // pieces of a try that has failed were delivered
 }
 
@@ -109,6 +113,9 @@ func (c *retrying) run(ctx context.Context, req LLMRequest) (*LLMResponse, error
 			continue // admit waits
 		}
 		c.limits.passed(true)
+		if c.renewed(ctx, err) {
+			continue
+		}
 		if !c.again(err, came) {
 			return nil, err
 		}
@@ -132,6 +139,18 @@ func (c *retrying) try(ctx context.Context, req LLMRequest) (resp *LLMResponse, 
 		c.emit(ev)
 	})
 	return resp, came, err
+}
+
+// renewed reports whether to ask once more since a key that was refused may have been replaced.
+func (c *retrying) renewed(ctx context.Context, err error) bool {
+	refused, ok := errors.AsType[*refusedKey](err)
+	if !ok || refused.key == "" || c.r.cfg.Refused == nil {
+		return false
+	}
+	again, later := c.r.cfg.Refused(ctx, refused.name, refused.key)
+	refused.later = later
+	again, c.asked = again && !c.asked, true
+	return again
 }
 
 // again counts a failure and reports whether another try is worth it.

@@ -47,6 +47,9 @@ type printed struct {
 	key   string    // +checklocks:mu
 	err   error     // +checklocks:mu
 	until time.Time // +checklocks:mu
+	// refused is the key that a server has refused last; it runs for no refusal before next.
+	refused string    // +checklocks:mu
+	next    time.Time // +checklocks:mu
 }
 
 // Key returns the key of a provider that has a command for it, which runs as the user, in no sandbox, with an environment.
@@ -101,10 +104,48 @@ func (o *printed) now() (key string, fresh bool, err error) {
 func (o *printed) put(key string, err error, ttl time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil {
+	if err != nil || key == o.refused {
 		ttl = keyAgain
 	}
-	o.key, o.err, o.until = key, err, time.Now().Add(ttl)
+	if o.key, o.err, o.until = key, err, time.Now().Add(ttl); err == nil && key == o.refused {
+		o.next = o.until
+	}
+}
+
+// Refused is told that a server has refused a key that the command of a provider has printed: it is not used again before the command was asked once more.
+// again says that another may be had at once; that is false for a while if the command has been asked for that lately, or prints the same one.
+func (k *KeyCommands) Refused(p *config.Provider, key string) (again bool) {
+	if k == nil {
+		return false
+	}
+	return k.of(p).refuse(key, time.Now())
+}
+
+func (o *printed) refuse(key string, now time.Time) (again bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.key != key { // another has come meanwhile
+		return o.key != "" && o.key != o.refused
+	}
+	if again = !now.Before(o.next); again {
+		o.until, o.next = now, now.Add(keyAgain)
+	}
+	if o.refused = key; o.until.After(o.next) {
+		o.until = o.next
+	}
+	return again
+}
+
+// Good reports whether the command of a provider brings a key that no server has refused. It runs if its key is not known.
+func (k *KeyCommands) Good(p *config.Provider, environ []string) bool {
+	key, err := k.Key(p, environ)
+	if err != nil {
+		return false
+	}
+	one := k.of(p)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return key != one.refused
 }
 
 func (k *KeyCommands) run(p *config.Provider, environ []string) (string, error) {
@@ -189,8 +230,11 @@ func (r *Reader) There(was *step.Settled) bool {
 	if pr.APIKeyEnv == "" {
 		return true
 	}
-	_, ok := Secret(p)(pr.APIKeyEnv)
-	return ok
+	if v, ok := p.Lookup(pr.APIKeyEnv); ok && v != "" {
+		return true
+	}
+	own := printerOf(p, pr.APIKeyEnv)
+	return own != nil && p.keys.Good(own, p.Env)
 }
 
 // capped keeps the first maxOutput bytes that are written to it.
@@ -222,15 +266,36 @@ func Secret(p *Profile) func(name string) (string, bool) {
 
 // printedKey returns the key of a name that the command of a provider prints.
 func printedKey(p *Profile, name string) (string, bool) {
+	pr := printerOf(p, name)
+	if pr == nil {
+		return "", false
+	}
+	key, err := p.keys.Key(pr, p.Env)
+	if err != nil {
+		return "", false
+	}
+	p.learn(name, key)
+	return key, true
+}
+
+// printerOf returns the provider whose command prints the key of a name; nil = none does.
+func printerOf(p *Profile, name string) *config.Provider {
 	for i := range p.Providers.List {
-		pr := &p.Providers.List[i]
-		if len(pr.APIKeyCommand) == 0 || pr.APIKeyEnv != name || p.keys == nil {
-			continue
-		}
-		if key, err := p.keys.Key(pr, p.Env); err == nil {
-			p.learn(name, key)
-			return key, true
+		if pr := &p.Providers.List[i]; len(pr.APIKeyCommand) > 0 && pr.APIKeyEnv == name && p.keys != nil {
+			return pr
 		}
 	}
-	return "", false
+	return nil
+}
+
+// KeyRefused is told that a server has refused a key of p. later says that another can come, of a command; again that it may be there now.
+func (p *Profile) KeyRefused(name, key string) (again, later bool) {
+	if v, ok := p.Lookup(name); ok && v != "" {
+		return strings.TrimSpace(v) != key, false // the file has another one by now
+	}
+	pr := printerOf(p, name)
+	if pr == nil {
+		return false, false
+	}
+	return p.keys.Refused(pr, key), true
 }

@@ -97,3 +97,50 @@ func TestAKeyIsThereOnlyWhereItIs(t *testing.T) {
 		t.Error("a variable that is set is not there")
 	}
 }
+
+// A key that is refused is dropped and its command asked once more: a new one is there at once, the same one is no reason to ask again and again.
+func TestARefusedKeyIsAskedForOnceMore(t *testing.T) {
+	k, dir := keyCommands(t)
+	p := printing("echo run >> runs; cat key")
+	write := func(key string) {
+		if err := os.WriteFile(filepath.Join(dir, "key"), []byte(key), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(want string) {
+		t.Helper()
+		if key, err := k.Key(p, os.Environ()); key != want || err != nil {
+			t.Errorf("%q, %v; want %q", key, err, want)
+		}
+	}
+	runs := func() int { b, _ := os.ReadFile(filepath.Join(dir, "runs")); return strings.Count(string(b), "run") }
+	write("old")
+	get("old")
+	write("new")
+	get("old") // it is used for its time
+	if !k.Refused(p, "old") {
+		t.Error("it is not asked once more")
+	}
+	get("new")
+	if !k.Refused(p, "old") { // of a call that was under way
+		t.Error("there is another one")
+	}
+	if get("new"); runs() != 2 || !k.Good(p, os.Environ()) {
+		t.Errorf("%d runs", runs())
+	}
+	for range 50 { // the new one is refused, too, and printed again
+		k.Refused(p, "new")
+		get("new")
+	}
+	if runs() > 3 || k.Good(p, os.Environ()) {
+		t.Errorf("%d runs", runs())
+	}
+	one := k.of(p) // when the pause is over
+	one.mu.Lock()
+	one.until, one.next = time.Time{}, time.Time{}
+	one.mu.Unlock()
+	write("newest")
+	if get("newest"); !k.Good(p, os.Environ()) {
+		t.Error("a key that nobody has refused is not good")
+	}
+}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -102,12 +103,20 @@ func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
 	if k, ok := d.(keeper); ok {
 		m.keepers = append(m.keepers, k)
 	}
-	both := decorate(d, concurrency, llm.RetryConfig{Limits: &m.limits, Provider: accountOf(&pr), KeyEnv: pr.APIKeyEnv})
+	both := decorate(d, concurrency, llm.RetryConfig{Limits: &m.limits, Provider: accountOf(&pr), KeyEnv: pr.APIKeyEnv, Refused: refused})
 	if m.drivers == nil {
 		m.drivers = map[string]model{}
 	}
 	m.drivers[key] = both
 	return both, nil
+}
+
+// refused tells the configuration of who asks that a key is refused.
+func refused(ctx context.Context, name, key string) (again, later bool) {
+	if p, ok := llm.CallerFrom(ctx).Profile.(*profile.Profile); ok {
+		return p.KeyRefused(name, key)
+	}
+	return false, false
 }
 
 // driverKey is what is the same for who shares a driver, and how many calls it makes at once; 0 = any number. An agent's
