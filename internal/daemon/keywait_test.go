@@ -20,7 +20,11 @@ func keyTest(t *testing.T, provider string, environ ...string) (s *testenv.Syste
 	t.Helper()
 	free, keys = new(atomic.Bool), new(atomic.Value)
 	_, api := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-		keys.Store(r.Header.Get("X-Api-Key"))
+		if key := r.Header.Get("X-Api-Key"); key == "stale" {
+			return llmtest.Reply{Status: 401, Text: "invalid x-api-key"}
+		} else {
+			keys.Store(key)
+		}
 		if !free.Load() {
 			return llmtest.Reply{Hang: true}
 		}
@@ -95,7 +99,22 @@ func TestAProcessWaitsForAKeyThatAFileOrACommandBringsLaterAndGoesOnByItself(t *
 			if err := os.Chmod(file, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			if how == "command" {
+				write(t, file, strings.ReplaceAll(good, "good", "stale"))
+			}
 			r := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Provider: "anthropic", Model: "fake"}})
+			if how == "command" { // which prints a key that is refused, and then, to a person, a good one
+				if p := procBy(t, s, r.UUID, waitsForKey); !strings.Contains(p.Wait, "the server refuses the key in MY_KEY") {
+					t.Errorf("it waits for %q", p.Wait)
+				}
+				if b, err := os.ReadFile(filepath.Join(s.Home, "runs")); err != nil || string(b) != "run\nrun\n" {
+					t.Errorf("the command was run %q, %v", b, err)
+				}
+				write(t, file, good)
+				if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: r.UUID.String()}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for keys.Load() == nil {
 				if _, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{}); err != nil {
 					t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
-	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -50,6 +50,7 @@ type printed struct {
 	// refused is the key that a server has refused last; it runs for no refusal before next.
 	refused string    // +checklocks:mu
 	next    time.Time // +checklocks:mu
+	moved   time.Time // +checklocks:mu: when it has brought a key last that is not refused, or a person wanted it to be asked again
 }
 
 // Key returns the key of a provider that has a command for it, which runs as the user, in no sandbox, with an environment.
@@ -81,7 +82,15 @@ func (k *KeyCommands) Failed(p *config.Provider) error {
 }
 
 func (k *KeyCommands) of(p *config.Provider) *printed {
-	name := p.APIKeyEnv + "\x00" + strings.Join(p.APIKeyCommand, "\x00")
+	return k.named(commandOf(p))
+}
+
+// commandOf names the command of a provider, with the key that it prints.
+func commandOf(p *config.Provider) string {
+	return p.APIKeyEnv + "\x00" + strings.Join(p.APIKeyCommand, "\x00")
+}
+
+func (k *KeyCommands) named(name string) *printed {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.known == nil {
@@ -107,8 +116,14 @@ func (o *printed) put(key string, err error, ttl time.Duration) {
 	if err != nil || key == o.refused {
 		ttl = keyAgain
 	}
-	if o.key, o.err, o.until = key, err, time.Now().Add(ttl); err == nil && key == o.refused {
+	now := time.Now()
+	o.key, o.err, o.until = key, err, now.Add(ttl)
+	switch {
+	case err != nil:
+	case key == o.refused:
 		o.next = o.until
+	case !now.Before(o.next): // else it was asked again for a refusal, and may print one after the other that is refused
+		o.moved = now
 	}
 }
 
@@ -134,6 +149,20 @@ func (o *printed) refuse(key string, now time.Time) (again bool) {
 		o.until = o.next
 	}
 	return again
+}
+
+// Anew has commands that have failed, or whose key was refused, asked again when a key is needed next: a person wants it.
+func (k *KeyCommands) Anew() {
+	k.mu.Lock()
+	all := slices.Collect(maps.Values(k.known))
+	k.mu.Unlock()
+	for _, one := range all {
+		one.mu.Lock()
+		if one.err != nil || one.key == one.refused {
+			one.until, one.next, one.moved, one.refused = time.Time{}, time.Time{}, time.Now(), ""
+		}
+		one.mu.Unlock()
+	}
 }
 
 // Good reports whether the command of a provider brings a key that no server has refused. It runs if its key is not known.
@@ -210,31 +239,6 @@ func keyProgram(name string, environ []string) (string, error) {
 		return "", fmt.Errorf("%s is only in %s, where others may have put it; write its whole path if that is the one", name, filepath.Dir(other))
 	}
 	return "", fmt.Errorf("%s is not in PATH; install it, or write its whole path", name)
-}
-
-// There reports whether the provider of a history can be used with what the daemon has by itself: its environment, files and commands.
-func (r *Reader) There(was *step.Settled) bool {
-	set := SettingsIn(was)
-	p, err := r.Read(set.Cwd, nil, set.Trust)
-	if err != nil {
-		return false
-	}
-	i := slices.IndexFunc(p.Providers.List, func(pr config.Provider) bool { return pr.Name == was.Provider })
-	if i < 0 {
-		return false
-	}
-	pr := p.Providers.List[i]
-	if ok, _ := p.Available(pr); !ok {
-		return false
-	}
-	if pr.APIKeyEnv == "" {
-		return true
-	}
-	if v, ok := p.Lookup(pr.APIKeyEnv); ok && v != "" {
-		return true
-	}
-	own := printerOf(p, pr.APIKeyEnv)
-	return own != nil && p.keys.Good(own, p.Env)
 }
 
 // capped keeps the first maxOutput bytes that are written to it.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"time"
 
 	"rnix/internal/launch"
 	"rnix/internal/recovery"
@@ -92,6 +93,10 @@ type Room interface {
 type Keys interface {
 	// There reports whether the provider of a history has its key, without a client.
 	There(was *step.Settled) bool
+	// KeySource names the command that prints that key, which may show a dialog each time; empty = none does.
+	KeySource(was *step.Settled) string
+	// KeyMoved returns when a source has brought a key last that is not refused, or a person wanted it to be asked again; zero = never.
+	KeyMoved(source string) time.Time
 }
 
 // Forks removes forks that were never finished.

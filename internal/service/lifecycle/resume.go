@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"rnix/internal/launch"
+	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
@@ -16,6 +17,7 @@ type resumes struct {
 	Access   *Access
 	Stored   *launch.Stored
 	Launcher *launch.Launcher
+	Profiles *profile.Reader
 	Seq      func() uint64
 	Kernel   resumeKernel
 	Ground   Ground
@@ -94,6 +96,9 @@ func (d *resumes) one(ctx context.Context, t service.Target, req *ipc.ResumeRequ
 			return ipc.ResumeResponse{}, err
 		}
 		d.chain.parted(ctx, t.Live.PPID)
+	}
+	if info, ok := d.Stored.Get(t.UUID); ok && req.Person && info.Why() == types.SuspendKey {
+		d.Profiles.Keys.Anew()
 	}
 	return d.chain.Continued(ctx, t.UUID, req, nil)
 }
