@@ -67,7 +67,7 @@ type Spec struct {
 
 	// Env is the whole environment, "NAME=value". Names that env.Blocked reports are left out, whoever
 	// put them there. Credentials are added after that, and may have any name that env.IsRunnerOnly does not report; only the
-	// kinds "llm" and "mcp" may have any.
+	// kinds "llm", "mcp", "harness" and "key" may have any.
 	Env         []string
 	Credentials []string
 

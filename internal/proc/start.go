@@ -138,7 +138,7 @@ func resolve(spec Spec) (string, error) {
 		return invalid("working directory %q is not absolute", spec.Dir)
 	case spec.StdinPipe && spec.Input != nil, spec.StdoutPipe && spec.Stdout != nil:
 		return invalid("a stream cannot be a pipe and something else too")
-	case len(spec.Credentials) > 0 && spec.Kind != KindLLM && spec.Kind != KindMCP && spec.Kind != KindHarness:
+	case len(spec.Credentials) > 0 && spec.Kind != KindLLM && spec.Kind != KindMCP && spec.Kind != KindHarness && spec.Kind != KindKey:
 		return invalid("a child of kind %s cannot have credentials", spec.Kind)
 	}
 	for _, s := range append(append(append([]string{spec.Path, spec.Dir}, spec.Args...), spec.Env...), spec.Credentials...) {

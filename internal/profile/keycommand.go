@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
+	"rnix/runtime/env"
 	"rnix/types"
 )
 
@@ -187,7 +189,7 @@ func (k *KeyCommands) run(p *config.Provider, environ []string) (string, error) 
 		return fail("%w", err)
 	}
 	var out capped
-	child, err := k.Start.Start(context.Background(), proc.Spec{Kind: proc.KindKey, Path: path, Args: argv[1:], Shown: argv[0] + " (api_key_command)", Dir: k.Dir, Stdout: &out, Timeout: keyTime, Env: environ,
+	child, err := k.Start.Start(context.Background(), proc.Spec{Kind: proc.KindKey, Path: path, Args: argv[1:], Shown: argv[0] + " (api_key_command)", Dir: k.Dir, Stdout: &out, Timeout: keyTime, Env: environ, Credentials: ways(os.Environ()),
 		Box: &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}})
 	if types.CodeOf(err) == types.ErrNotFound {
 		return fail("there is no program %s", argv[0])
@@ -212,6 +214,17 @@ func (k *KeyCommands) run(p *config.Provider, environ []string) (string, error) 
 		return fail("%s has printed several lines; it must print the key alone", argv[0])
 	}
 	return key, nil
+}
+
+// ways returns what of the daemon's own environment leads to secrets: the bus of a keyring, the socket of an agent, the settings and logins of clouds. They are
+// the daemon's own, whoever asks: a client, which can be an agent, could name a keyring or a configuration of its own, which a program of the user obeys.
+func ways(environ []string) (out []string) {
+	for _, kv := range environ {
+		if name, _, ok := strings.Cut(kv, "="); ok && env.Blocked(name) && !env.RunsCode(name) && !env.IsRunnerOnly(name) {
+			out = append(out, kv)
+		}
+	}
+	return out
 }
 
 // systemDirs are where the system's own programs are, in which no project and no agent installs any.
@@ -274,7 +287,11 @@ func printedKey(p *Profile, name string) (string, bool) {
 	if pr == nil {
 		return "", false
 	}
-	key, err := p.keys.Key(pr, p.Env)
+	environ := p.Env
+	if p.Lent != nil { // an agent has started it: what leads to keys is not its to say
+		environ = os.Environ()
+	}
+	key, err := p.keys.Key(pr, environ)
 	if err != nil {
 		return "", false
 	}

@@ -144,3 +144,16 @@ func TestARefusedKeyIsAskedForOnceMore(t *testing.T) {
 		t.Error("a key that nobody has refused is not good")
 	}
 }
+
+// A keyring and a cloud are reached by what the daemon was started with, not by what a client names.
+func TestAKeyCommandHasTheDaemonsWaysToSecrets(t *testing.T) {
+	k, _ := keyCommands(t)
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/bus")
+	t.Setenv("AWS_PROFILE", "mine")
+	t.Setenv("PYTHONPATH", "/evil")
+	p := printing(`echo "$DBUS_SESSION_BUS_ADDRESS,$AWS_PROFILE,$AWS_CONFIG_FILE,$PYTHONPATH,$OWN"`)
+	key, err := k.Key(p, []string{"PATH=" + os.Getenv("PATH"), "AWS_PROFILE=other", "AWS_CONFIG_FILE=/evil", "PYTHONPATH=/evil", "OWN=yes"})
+	if key != "unix:path=/bus,mine,,,yes" || err != nil {
+		t.Errorf("%q, %v", key, err)
+	}
+}

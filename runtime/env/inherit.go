@@ -62,6 +62,9 @@ func Blocked(name string) bool {
 	return (matches(secret, name) || matches(code, name)) && !matches(harmless, name)
 }
 
+// RunsCode reports whether a variable of this name can have programs run code that do not expect it. Case does not matter.
+func RunsCode(name string) bool { return matches(code, name) && !matches(harmless, name) }
+
 func listed(name string) bool {
 	return slices.ContainsFunc(AgentEnvBlocklist, func(b string) bool { return strings.EqualFold(b, name) })
 }
