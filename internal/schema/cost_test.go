@@ -1,9 +1,12 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 func TestASchemaWithoutEndIsRefused(t *testing.T) {
@@ -59,5 +62,27 @@ func TestASchemaOfATreeIsFine(t *testing.T) {
 	}
 	if _, err := Fit(doc, `{"name":"root","kids":[{"name":1}]}`); err == nil {
 		t.Error("a name that is a number fits")
+	}
+}
+
+// The library takes keywords in any letters; what counts their cost does not, and so they are refused.
+func TestKeywordsInOtherLettersAreRefused(t *testing.T) {
+	for _, text := range []string{
+		`{"type":"object","$REF":"#"}`, `{"properties":{"a":{"allof":[{"$ref":"#"}]}}}`, `{"$DEFS":{"x":{}}}`, `{"anyOf":[{"NOT":{}}]}`, `{"itemſ":{}}`, `{"unknown":{"Items":{}}}`,
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "write the keyword as") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		`{"properties":{"Type":{"type":"string"},"$REF":{}},"required":["Type"]}`, `{"$defs":{"Items":{}},"enum":[{"TYPE":1}]}`, `{"title":"x","x-Type":1,"default":{"Not":1}}`,
+	} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal([]byte(`{"$REF":"#/x"}`), &s); err != nil || s.Ref == "" {
+		t.Errorf("%q, %v: the library minds the letters by now; this can go", s.Ref, err)
 	}
 }

@@ -87,6 +87,9 @@ func Compile(doc any) (*jsonschema.Resolved, error) {
 	if err := json.Unmarshal(b, &plain); err != nil {
 		return nil, err
 	}
+	if err := checkKeywords(plain); err != nil {
+		return nil, err
+	}
 	if err := checkRefs(plain); err != nil {
 		return nil, err
 	}
