@@ -71,6 +71,8 @@ type questions struct {
 	open []*question // +checklocks:mu
 	// About calls that are none of its loop.
 	own []*question // +checklocks:mu
+	// Closed when what an earlier run has asked is shown again; nil = there is nothing, or it is.
+	again chan struct{} // +checklocks:mu
 	// An answer about one of open has come; capacity 1.
 	came    chan struct{}
 	denials types.Denials // +checklocks:mu
@@ -103,6 +105,7 @@ const wordsOfAsk = 300
 
 // permit decides about calls of a process that are about to be made, and writes down about which a person is asked.
 func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err error) {
+	defer p.asks.shown()
 	var ms []step.Marker
 	var all []*question
 	for i := range actions {

@@ -1,6 +1,9 @@
 package kernel
 
 import (
+	"context"
+	"slices"
+
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -16,11 +19,41 @@ func (q *questions) deny(p *Process, d types.Denial, doing *activity, own bool) 
 	q.denials, q.unmet = q.denials.Add(d), step.Unmet(now, own)
 }
 
-// had takes over what was refused in earlier runs.
+// had takes over what was refused in earlier runs, and that a person was asked about calls, which the loop asks again.
 func (q *questions) had(l *step.Life) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.denials, q.unmet = l.Refused, l.Unmet
+	if slices.ContainsFunc(l.Asks, func(a step.Ask) bool { return !a.Own }) {
+		q.again = make(chan struct{})
+	}
+}
+
+// shown says that what earlier runs have asked is shown again, or is not asked any more.
+func (q *questions) shown() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.again != nil {
+		close(q.again)
+		q.again = nil
+	}
+}
+
+// AsksShown waits until the processes that were resumed show again what persons were asked about them, or until ctx ends.
+func (k *KernelImpl) AsksShown(ctx context.Context) {
+	for _, p := range k.table.all() {
+		p.asks.mu.Lock()
+		again := p.asks.again
+		p.asks.mu.Unlock()
+		if again == nil {
+			continue
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // refusals returns the calls that were refused.

@@ -86,6 +86,7 @@ func (v *engine) leave(p *Process, end *loop.End) {
 	defer stopClock(p)
 	account{v.budgets, p}.Settle(nil) // what a panic has left reserved
 	closeMeter(p)
+	p.asks.shown()
 	v.table.leaves(p)
 	v.finish(p, end)
 }

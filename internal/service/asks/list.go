@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	rnixctx "rnix/context"
 	"rnix/internal/permit"
@@ -56,8 +57,15 @@ func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.AsksRequest)
 	return resp, nil
 }
 
+// showTime is how long it is waited at most for processes that were resumed to show what is asked about them: one can be held by a full disk.
+const showTime = 2 * time.Second
+
 // all returns what waits for an answer, the oldest first, of those whose number is wanted: the input of each stands in its history.
 func (d *Service) all(ctx context.Context, wanted func(number uint64) bool) (out []ipc.Ask) {
+	open := d.Index.Open() // first: what is resumed meanwhile is suspended here, or shows its asks below
+	wait, cancel := context.WithTimeout(ctx, showTime)
+	d.Kernel.AsksShown(wait)
+	cancel()
 	seen := map[uint64]bool{}
 	for _, a := range d.Kernel.Asks() {
 		seen[a.Number] = true
@@ -65,7 +73,7 @@ func (d *Service) all(ctx context.Context, wanted func(number uint64) bool) (out
 			out = append(out, d.live(&a))
 		}
 	}
-	for _, info := range d.Index.Open() {
+	for _, info := range open {
 		for _, a := range info.Asks {
 			if !seen[a.Number] && info.Suspended && wanted(a.Number) {
 				out = append(out, d.stored(ctx, &info, &a))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rnix/internal/recovery"
+	"rnix/internal/redact"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
@@ -13,6 +14,31 @@ import (
 type nothingRuns struct{ Kernel }
 
 func (nothingRuns) Asks() []kernel.Ask { return nil }
+
+func (nothingRuns) AsksShown(context.Context) {}
+
+// resuming is a kernel in which a process was resumed whose loop has not come to its ask yet.
+type resuming struct {
+	Kernel
+	shown bool
+}
+
+func (r *resuming) AsksShown(context.Context) { r.shown = true }
+
+func (r *resuming) Asks() []kernel.Ask {
+	if !r.shown {
+		return nil
+	}
+	return []kernel.Ask{{Ask: step.Ask{Number: 7}}}
+}
+
+// After a restart nobody is told that nothing is asked while a process is being resumed that asks.
+func TestAsksOfAResumedProcessAreWaitedFor(t *testing.T) {
+	d := &Service{Kernel: &resuming{}, Index: histories{}, Secrets: &redact.Set{}}
+	if got := d.all(t.Context(), func(uint64) bool { return true }); len(got) != 1 || got[0].Number != 7 {
+		t.Errorf("%+v", got)
+	}
+}
 
 // reads counts which histories are read.
 type reads struct {

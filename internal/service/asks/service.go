@@ -40,6 +40,8 @@ type Service struct {
 // Kernel has what is asked of processes that run. *kernel.KernelImpl is one.
 type Kernel interface {
 	Asks() []kernel.Ask
+	// AsksShown waits until the processes that were resumed show again what persons were asked about them, or until ctx ends.
+	AsksShown(ctx context.Context)
 	Answer(r step.Answered) (kernel.Ask, error)
 	Grant(id types.UUID, g *permit.Grant) error
 	RevokeGrant(id types.UUID, number uint64) error
