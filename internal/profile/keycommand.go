@@ -52,7 +52,8 @@ type printed struct {
 	// refused is the key that a server has refused last; it runs for no refusal before next.
 	refused string    // +checklocks:mu
 	next    time.Time // +checklocks:mu
-	moved   time.Time // +checklocks:mu: when it has brought a key last that is not refused, or a person wanted it to be asked again
+	// When it has brought a key last that is not refused, or a person wanted it to be asked again.
+	moved time.Time // +checklocks:mu
 }
 
 // Key returns the key of a provider that has a command for it, which runs as the user, in no sandbox, with an environment.
@@ -310,7 +311,7 @@ func printerOf(p *Profile, name string) *config.Provider {
 }
 
 // KeyRefused is told that a server has refused a key of p. later says that another can come, of a command; again that it may be there now.
-func (p *Profile) KeyRefused(name, key string) (again, later bool) {
+func KeyRefused(p *Profile, name, key string) (again, later bool) {
 	if v, ok := p.Lookup(name); ok && v != "" {
 		return strings.TrimSpace(v) != key, false // the file has another one by now
 	}

@@ -50,7 +50,7 @@ func (d *Service) wakeKeyed(ctx context.Context) {
 	for k := (keyPauses{by: map[string]keyPause{}}); ; {
 		select {
 		case <-tick.C:
-			d.lookForKeys(ctx, &k)
+			lookForKeys(ctx, d, &k)
 		case <-ctx.Done():
 			return
 		}
@@ -58,7 +58,7 @@ func (d *Service) wakeKeyed(ctx context.Context) {
 }
 
 // lookForKeys looks once after all that wait for keys: each source is asked once, and its answer is for all that wait for it.
-func (d *Service) lookForKeys(ctx context.Context, k *keyPauses) {
+func lookForKeys(ctx context.Context, d *Service, k *keyPauses) {
 	was, due, none := k.sources, map[string]bool{}, map[string]bool{}
 	k.sources = map[types.UUID]string{}
 	for _, info := range d.Stored.Cards.Index().Open() {
@@ -68,7 +68,7 @@ func (d *Service) lookForKeys(ctx context.Context, k *keyPauses) {
 		source, known := was[info.UUID]
 		var settled *step.Settled
 		if !known {
-			if settled = d.settledOf(ctx, info.UUID); settled == nil {
+			if settled = settledOf(ctx, d, info.UUID); settled == nil {
 				continue
 			}
 			source = cmp.Or(d.Keys.KeySource(settled), info.UUID.String())
@@ -81,7 +81,7 @@ func (d *Service) lookForKeys(ctx context.Context, k *keyPauses) {
 			continue
 		}
 		if settled == nil {
-			settled = d.settledOf(ctx, info.UUID)
+			settled = settledOf(ctx, d, info.UUID)
 		}
 		if settled == nil {
 			continue
@@ -102,7 +102,7 @@ func (d *Service) lookForKeys(ctx context.Context, k *keyPauses) {
 }
 
 // settledOf returns what the last run of a history was started with; nil if that cannot be read.
-func (d *Service) settledOf(ctx context.Context, id types.UUID) *step.Settled {
+func settledOf(ctx context.Context, d *Service, id types.UUID) *step.Settled {
 	state, _, _, err := d.Stored.Store.Read(ctx, id)
 	if err != nil {
 		return nil

@@ -62,14 +62,14 @@ func TestThoseThatWaitForOneCommandHaveItAskedOnce(t *testing.T) {
 		k := keyPauses{by: map[string]keyPause{}}
 		for range 30 { // five minutes
 			<-time.After(wakeEvery)
-			w.lookForKeys(t.Context(), &k)
+			lookForKeys(t.Context(), w.Service, &k)
 		}
 		if keys.asked != 5 || keys.read != 50 || len(w.done) != 0 {
 			t.Errorf("asked %d times, read %d, resumed %d", keys.asked, keys.read, len(w.done))
 		}
 		keys.there, keys.moved = true, time.Now() // a person has unlocked it for another process
 		<-time.After(wakeEvery)
-		if w.lookForKeys(t.Context(), &k); len(w.done) != 50 {
+		if lookForKeys(t.Context(), w.Service, &k); len(w.done) != 50 {
 			t.Errorf("%d are resumed", len(w.done))
 		}
 	})

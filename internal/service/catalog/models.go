@@ -114,7 +114,7 @@ func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
 // refused tells the configuration of who asks that a key is refused.
 func refused(ctx context.Context, name, key string) (again, later bool) {
 	if p, ok := llm.CallerFrom(ctx).Profile.(*profile.Profile); ok {
-		return p.KeyRefused(name, key)
+		return profile.KeyRefused(p, name, key)
 	}
 	return false, false
 }
