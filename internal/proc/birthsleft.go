@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"rnix/internal/durable"
@@ -124,4 +126,27 @@ func commandsOf(ids []identity) map[int]string {
 		of[i] = stat{identity: id}
 	}
 	return commands(of)
+}
+
+// nameAll lists the names of some processes, each name once and not too many.
+func nameAll(names map[int]string, of []identity) string {
+	const most = 8
+	var out []string
+	for _, id := range of {
+		if name := names[id.PID]; name != "" && !slices.Contains(out, name) && len(out) < most {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// commands returns what the system calls processes, by pid.
+func commands(of []stat) map[int]string {
+	out := make(map[int]string)
+	for _, p := range of {
+		name, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/comm") // it may be gone
+		out[p.PID] = strings.ToValidUTF8(strings.TrimSpace(string(name)), "\uFFFD")
+	}
+	return out
 }

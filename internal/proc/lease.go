@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rnix/types"
 )
 
@@ -19,15 +17,6 @@ const leaseGrace = time.Second
 
 // leaseMark begins what the warden is told of a lease. What it is told first is a path.
 const leaseMark = "lease "
-
-// sinceBoot reads the clock that runs on while the host sleeps.
-func sinceBoot() time.Duration {
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
-}
 
 // Lease has the warden end the children that act for a session, if left passes without another call; 0 = it need not any more. id is
 // that of the process that has the session: see LeaseOf. Without a warden nothing is done.

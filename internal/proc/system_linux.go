@@ -270,3 +270,12 @@ func bornIn(attr *syscall.SysProcAttr, g cgroup) (shut func(), err error) {
 		_ = unix.Close(fd) // nothing was written
 	}, nil
 }
+
+// sinceBoot reads the clock that runs on while the host sleeps.
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}

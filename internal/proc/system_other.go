@@ -41,6 +41,7 @@ func awaitGone([]identity, time.Time) []identity { return nil }
 func bootID() string                             { return "" }
 func reapZombie(int) bool                        { return false }
 func hasExited(int) bool                         { return false }
+func sinceBoot() time.Duration                   { return 0 } // only a warden needs it
 func noOrphans() bool                            { return false }
 
 func bornIn(*syscall.SysProcAttr, cgroup) (func(), error) { return nil, errors.ErrUnsupported }

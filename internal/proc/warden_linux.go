@@ -307,29 +307,6 @@ func clearAfter(dir string, daemon identity) {
 	}
 }
 
-// commands returns what the system calls processes, by pid.
-func commands(of []stat) map[int]string {
-	out := make(map[int]string)
-	for _, p := range of {
-		name, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/comm") // it may be gone
-		out[p.PID] = strings.ToValidUTF8(strings.TrimSpace(string(name)), "\uFFFD")
-	}
-	return out
-}
-
-// nameAll lists the names of some processes, each name once and not too many.
-func nameAll(names map[int]string, of []identity) string {
-	const most = 8
-	var out []string
-	for _, id := range of {
-		if name := names[id.PID]; name != "" && !slices.Contains(out, name) && len(out) < most {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, ", ")
-}
-
 // endAs ends this program as another one has ended.
 func endAs(status unix.WaitStatus) {
 	if !status.Signaled() {
