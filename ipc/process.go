@@ -96,6 +96,7 @@ type WaitResponse struct {
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
 	ElapsedMs    int64   `json:"elapsed_ms"`
 	Steps        int     `json:"steps"`
+	FailedCalls  int     `json:"failed_calls,omitempty"`
 	Suspended    bool    `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
 	types.Denials
 }

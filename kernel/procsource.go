@@ -41,7 +41,7 @@ func (v Proc) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
 		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Provider,
 		Model: i.Model, Skills: i.Skills, BlockedSignals: i.BlockedSignals, PendingSignals: i.Pending, OnInterrupt: i.OnInterrupt, Step: i.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.TokensUsed, Estimated: i.Estimated, ContextBudget: i.ContextBudget, BudgetUSD: i.BudgetUSD, CostUSD: i.CostUSD, Unpriced: i.Unpriced,
+		TokensUsed: i.TokensUsed, Estimated: i.Estimated, ContextBudget: i.ContextBudget, BudgetUSD: i.BudgetUSD, CostUSD: i.CostUSD, Unpriced: i.Unpriced, FailedCalls: i.FailedCalls,
 		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, StepTimeout: p.stepTimeout,
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit, Labels: i.Labels,

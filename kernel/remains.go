@@ -121,7 +121,7 @@ func tombstone(p *Process, now time.Time) *remains {
 func (r *remains) status() types.ProcStatus {
 	s := types.ProcStatus{
 		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Sandbox: r.Sandbox, Net: r.Net, Skills: r.skills, BlockedSignals: r.blocked, OnInterrupt: r.OnInterrupt, WorkDir: r.WorkDir,
-		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
+		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, FailedCalls: r.progress.Failed, MaxSteps: r.MaxSteps,
 		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
 		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt, Denials: r.denials,
 	}

@@ -25,6 +25,7 @@ type ProcStatus struct {
 	Model          string   `json:"model,omitempty"`
 	Step           int      `json:"step"` // the last one that has ended
 	MaxSteps       int      `json:"max_steps"`
+	FailedCalls    int      `json:"failed_calls,omitempty"` // how many calls of its steps failed, commands that ended with an exit code among them
 	TokensUsed     int      `json:"tokens_used"`
 	CostUSD        float64  `json:"cost_usd,omitempty"`
 	Unpriced       int      `json:"unpriced_tokens,omitempty"` // tokens of an unknown price

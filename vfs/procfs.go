@@ -68,6 +68,7 @@ type ProcStatus struct {
 	BudgetUsedUSD  float64 // likewise
 	CostUSD        float64
 	Unpriced       int // tokens of which nobody knows what they cost
+	FailedCalls    int // of its steps
 	CreatedAt      time.Time
 	Elapsed        time.Duration // without pauses
 	Timeout        time.Duration // of the whole process; 0 = none

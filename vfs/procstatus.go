@@ -57,6 +57,7 @@ func (s ProcStatus) String() string {
 	t.add("blocked_signals", signalNames(s.BlockedSignals))
 	t.add("pending_signals", signalNames(s.PendingSignals))
 	t.add("on_interrupt", s.OnInterrupt)
+	t.add("failed_calls", strconv.Itoa(s.FailedCalls))
 	return t.String()
 }
 

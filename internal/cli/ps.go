@@ -221,13 +221,21 @@ const suspended = "suspended"
 func waitText(p *ipc.Proc, now time.Time) string {
 	switch {
 	case p.Exit != nil && (p.State != suspended || p.Wait == ""):
-		return exitText(p.Exit)
+		return endOf(p)
 	case p.Wait == "":
 		return "-"
 	case p.WaitUntil.IsZero():
 		return oneLine(aged(p, now))
 	}
 	return oneLine(p.Wait) + " until " + clock(p.WaitUntil, now)
+}
+
+// endOf is how a process ended, and how many of its calls failed: one may have completed for all that.
+func endOf(p *ipc.Proc) string {
+	if p.FailedCalls == 0 {
+		return exitText(p.Exit)
+	}
+	return exitText(p.Exit) + ", " + failedCalls(p.FailedCalls)
 }
 
 // aged is what a process waits for, and for how long if that is known.

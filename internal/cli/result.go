@@ -24,7 +24,8 @@ type runData struct {
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
 	ElapsedMs    int64   `json:"elapsed_ms"`
 	Steps        int     `json:"steps"`
-	ExitCode     int     `json:"exit_code"` // of the process
+	FailedCalls  int     `json:"failed_calls,omitempty"` // of its steps
+	ExitCode     int     `json:"exit_code"`              // of the process
 	ExitReason   string  `json:"exit_reason,omitempty"`
 	Suspended    bool    `json:"suspended,omitempty"`
 	types.Denials
@@ -70,6 +71,7 @@ type runResult struct {
 	SessionID types.UUID `json:"session_id,omitzero"`
 	Result    string     `json:"result"`
 	NumTurns  int        `json:"num_turns"`
+	Failed    int        `json:"failed_calls,omitempty"`
 	Tokens    int        `json:"tokens_used"`
 	Estimated bool       `json:"estimated,omitempty"`
 	CostUSD   float64    `json:"total_cost_usd,omitempty"`
@@ -121,7 +123,7 @@ func (w *watch) result(r *ipc.WaitResponse, subtype string, err error) *runResul
 
 func streamResult(r *ipc.WaitResponse, subtype string, err error) *runResult {
 	out := &runResult{Type: "result", Subtype: subtype, IsError: err != nil, OK: err == nil, PID: r.PID, UUID: r.UUID, SessionID: r.UUID,
-		Result: r.Result, NumTurns: r.Steps, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Duration: r.ElapsedMs,
+		Result: r.Result, NumTurns: r.Steps, Failed: r.FailedCalls, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Duration: r.ElapsedMs,
 		ExitCode: r.Exit.Code, Reason: r.Exit.Reason, Denials: r.Denials}
 	if err != nil {
 		out.Error = types.ToWire(err)
@@ -205,7 +207,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	switch out.format {
 	case asJSON:
 		data := &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
-			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
+			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
 			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, Warnings: warnings, Worktree: tree}
 		data.Structured = structured(out, r.Result, err)
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
@@ -270,6 +272,9 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 		tokens(r.TokensUsed, r.Estimated) + " tokens", duration(r.ElapsedMs)}
 	if r.CostUSD > 0 {
 		parts = append(parts, dollars(r.CostUSD))
+	}
+	if r.FailedCalls > 0 {
+		parts = append(parts, out.err.paint(yellow, failedCalls(r.FailedCalls)))
 	}
 	if r.Denied > 0 {
 		parts = append(parts, plural(r.Denied, "call", "calls")+" refused")

@@ -150,6 +150,9 @@ func exitText(e *types.ExitStatus) string {
 	return fmt.Sprintf("exited(%d): %s", e.Code, oneLine(withoutSyscall(e.Reason, e.Err)))
 }
 
+// failedCalls is how many calls of a process failed.
+func failedCalls(n int) string { return plural(n, "failed call", "failed calls") }
+
 // plural renders a count and its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {

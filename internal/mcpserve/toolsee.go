@@ -59,6 +59,7 @@ type procLine struct {
 	Model     string       `json:"model,omitempty"`
 	Step      int          `json:"step"`
 	MaxSteps  int          `json:"max_steps,omitempty"`
+	Failed    int          `json:"failed_calls,omitempty" jsonschema:"calls that failed, commands with an exit code among them"`
 	Tokens    int          `json:"tokens"`
 	CostUSD   float64      `json:"cost_usd,omitempty"`
 	ElapsedMs int64        `json:"elapsed_ms"`
@@ -69,7 +70,7 @@ type procLine struct {
 func lineOf(q *ipc.Proc) procLine {
 	l := procLine{PID: uint64(q.PID), UUID: q.UUID.String(), PPID: uint64(q.PPID), Name: q.Name, State: q.State, Waits: q.Wait, Suspect: !q.Suspect.IsZero(),
 		Intent: short(q.Intent, maxIntent), Directory: q.WorkDir, Agent: q.Agent, Labels: q.Labels, Kind: q.Kind, Model: strings.Trim(q.Provider+"/"+q.Model, "/"), Step: q.Step,
-		MaxSteps: q.MaxSteps, Tokens: q.TokensUsed, CostUSD: q.CostUSD, ElapsedMs: q.ElapsedMs}
+		MaxSteps: q.MaxSteps, Failed: q.FailedCalls, Tokens: q.TokensUsed, CostUSD: q.CostUSD, ElapsedMs: q.ElapsedMs}
 	if q.Exit != nil {
 		code := int(q.Exit.Code)
 		l.ExitCode, l.Reason = &code, q.Exit.Reason

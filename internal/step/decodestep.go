@@ -96,6 +96,9 @@ func (s *scanner) step(r *StepRecord) {
 		r.ToolCalls = []Call{}
 		s.list(func() { r.ToolCalls = append(r.ToolCalls, s.callDone()) })
 	}
+	if f.has("failed_calls") {
+		r.FailedCalls = s.count()
+	}
 	if f.has("duration_ns") {
 		r.Duration = time.Duration(s.int())
 	}

@@ -103,6 +103,31 @@ func cutEnd(s, end string, ok bool) (string, bool) {
 	return strings.CutSuffix(s, end)
 }
 
+// FailedCalls returns how many of calls failed: those with an error, and commands that did not end with exit code 0.
+func FailedCalls(calls []Call) int {
+	n := 0
+	for i := range calls {
+		if c := &calls[i]; FailureOf(c.Path, c.Result, c.Error, c.Code).Kind != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// failed returns how many calls of a step failed. A record of an earlier version only says it of those with an error.
+func (r *StepRecord) failed() int {
+	if r.FailedCalls > 0 {
+		return r.FailedCalls
+	}
+	n := 0
+	for i := range r.ToolCalls {
+		if r.ToolCalls[i].Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // ShowFailures fills in how the commands of steps failed.
 func ShowFailures(steps []StepRecord) {
 	for i := range steps {

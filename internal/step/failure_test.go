@@ -47,6 +47,21 @@ func TestACallHasFailedIfWhatItRanHas(t *testing.T) {
 	}
 }
 
+func TestFailedCallsAreCountedOfTheRecords(t *testing.T) {
+	calls := []Call{{Path: "/dev/shell", Result: "[exit code 1, 0.1 s]\n"}, {Path: "/dev/shell", Result: "[exit code 0, 0.1 s]\n"}, {Path: "/dev/fs", Error: "no", Code: types.ErrNotFound}}
+	if n := FailedCalls(calls); n != 2 {
+		t.Errorf("%d calls failed, want 2", n)
+	}
+	var l Life
+	for i, s := range []*StepRecord{{StepNumber: 1, ToolCalls: calls, FailedCalls: 2}, {StepNumber: 2, ToolCalls: calls[1:2]}, {StepNumber: 3, ToolCalls: calls}} { // the last one is of an earlier version
+		l.Apply(&Record{Seq: uint64(i + 1), Kind: KindStep, Step: s})
+	}
+	var p ProcInfo
+	if l.Put(&p); l.Failed != 3 || p.FailedCalls != 3 {
+		t.Errorf("the fold says %d, lists %d, want 3", l.Failed, p.FailedCalls)
+	}
+}
+
 func FuzzFailureOf(f *testing.F) {
 	f.Add("a\n[exit code 1, 0.1 s]\n")
 	f.Add("[exit code 137: killed by SIGKILL, 3.0 s]")

@@ -70,7 +70,8 @@ type Life struct {
 	Runs   int         `json:"runs,omitempty"`
 	Origin *ForkDetail `json:"origin,omitempty"`
 
-	Step     int     `json:"step"` // the last one that has ended
+	Step     int     `json:"step"`                   // the last one that has ended
+	Failed   int     `json:"failed_calls,omitempty"` // of all steps
 	Tokens   int     `json:"tokens_used"`
 	Estimate bool    `json:"estimated,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"`
@@ -136,6 +137,7 @@ func (l *Life) step(r *StepRecord) {
 		l.count(r.Answer().Beyond(a))
 	}
 	l.Step = max(l.Step, r.StepNumber)
+	l.Failed += r.failed()
 	if r.StepNumber >= l.Unmet && r.Did() {
 		l.Unmet = 0
 	}
@@ -329,7 +331,7 @@ func (l *Life) Put(p *ProcInfo) {
 	}
 	p.TokensUsed, p.CostUSD, p.Unpriced, p.Spending = l.Tokens, l.CostUSD, l.Unpriced, l.Spending
 	p.Provider, p.Model = cmp.Or(l.Provider, p.Provider), cmp.Or(l.Model, p.Model)
-	p.Denials = l.Refused
+	p.Denials, p.FailedCalls = l.Refused, l.Failed
 	p.Runs, p.ActiveTotal, p.UpdatedAt = l.Runs, l.Active, l.Time
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = l.Created

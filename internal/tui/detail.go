@@ -122,6 +122,7 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 	field("agent", t.line(d.Agent))
 	field("model", t.modelName(&d.Proc))
 	field("step", stepText(&d.Proc))
+	field("failed", failedCalls(d.FailedCalls))
 	field("tokens", tokensText(&d.Proc)+limit(d.ContextBudget > 0, " of "+number(d.ContextBudget)))
 	field("cost", costText(&d.Proc)+limit(d.BudgetUSD > 0, fmt.Sprintf(" of $%.2f", d.BudgetUSD)))
 	field("began", d.CreatedAt.Local().Format("2006-01-02 15:04:05"))

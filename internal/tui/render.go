@@ -54,16 +54,21 @@ func badgeWord(p *row) string {
 func waiting(p *row, now time.Time) string {
 	switch {
 	case p.Exit != nil && (p.State != stateSuspended || p.Wait == ""):
-		if p.Exit.Reason == "" {
-			return fmt.Sprintf("exited(%d)", p.Exit.Code)
-		}
-		return fmt.Sprintf("exited(%d): %s", p.Exit.Code, p.Exit.Reason)
+		return fmt.Sprintf("exited(%d)", p.Exit.Code) + with(": ", p.Exit.Reason) + with(", ", failedCalls(p.FailedCalls))
 	case p.Wait == "":
 		return ""
 	case p.WaitUntil.IsZero():
 		return p.Wait
 	}
 	return p.Wait + " until " + clock(p.WaitUntil, now)
+}
+
+// failedCalls is how many calls of a process failed; empty = none.
+func failedCalls(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, "failed call", "failed calls")
 }
 
 // stateText is the column STATE: the wait reason where there is one.
@@ -77,6 +82,8 @@ func (t *Theme) stateText(p *row, now time.Time) string {
 		return "waits: " + w
 	case p.State == stateSuspended || failed(p):
 		return word + ": " + w
+	case p.State == stateDead:
+		return word + with(": ", failedCalls(p.FailedCalls))
 	}
 	return word
 }

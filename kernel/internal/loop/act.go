@@ -277,6 +277,7 @@ func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 		rec.ToolCalls = append(rec.ToolCalls, c)
 		said = append(said, summary(a, o))
 	}
+	rec.FailedCalls = step.FailedCalls(rec.ToolCalls)
 	first := rec.ToolCalls[0]
 	rec.ToolPath, rec.ToolInput, rec.ToolResult, rec.ToolError = first.Path, first.Input, first.Result, first.Error
 	rec.Summary = rnixctx.Elide(strings.Join(said, "; "), 300)

@@ -73,6 +73,7 @@ type Progress struct {
 	CostUSD   float64
 	Unpriced  int             // tokens of which nobody knows what they cost
 	Spending  []step.Spending // what was used when, and of which model; never changed, only replaced
+	Failed    int             // calls that failed, of the steps that have ended
 	Provider  string
 	Model     string
 }
@@ -326,6 +327,10 @@ func (l *Loop) close(rec *step.StepRecord) error {
 	}
 	if err := l.host.Record(rec); err != nil {
 		return err
+	}
+	if rec.FailedCalls > 0 {
+		l.progress.Failed += rec.FailedCalls
+		l.host.Progress(l.progress)
 	}
 	l.host.Emit(event.Event{Kind: event.StepEnded, Step: rec.StepNumber, Total: l.cfg.MaxSteps, Name: rec.Action,
 		Text: rec.Summary, Tokens: rec.TokensUsed, CostUSD: rec.CostUSD, Dur: rec.Duration, Err: rec.Error})

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { html } from '../src/lib/html.js';
 import { frames } from '../src/lib/sse.js';
-import { newTable, fold, arrange, elapsed, condition, labels, matches } from '../src/lib/fold.js';
+import { newTable, fold, arrange, elapsed, condition, ending, labels, matches } from '../src/lib/fold.js';
 import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
@@ -19,6 +19,11 @@ test('no part of a template outlives what it was made for', () => {
   assert.notEqual(made(), made());
   const alone = () => html`<i>always the same</i>`;
   assert.notEqual(alone(), alone());
+});
+
+test('one that has completed says how many of its calls failed', () => {
+  const of = (code, failed_calls) => ending({ exit: { code, reason: code ? 'error' : 'completed' }, failed_calls });
+  assert.deepEqual([of(0, 0), of(0, 1), of(0, 3), of(1, 0), of(1, 2)], ['', 'completed · 1 failed call', 'completed · 3 failed calls', 'error', 'error · 2 failed calls']);
 });
 
 test('what doctor finds is said in a sentence', () => {

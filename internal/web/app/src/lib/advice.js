@@ -24,6 +24,7 @@ export function treeCommands(w) {
   if (w.branch && w.commits) out.push({ what: 'merge what is committed there by hand', command: `git -C ${word(w.repo)} merge ${word(w.branch)}` });
   if (w.branch && w.remote && w.commits) out.push({ what: 'push its branch', command: `git -C ${word(w.gone ? w.repo : w.dir)} push -u ${word(w.remote)} ${word(w.branch)}` });
   if (w.branch && w.remote && w.files.length) out.push({ what: 'print the commands that make a pull request', command: `rnix worktree pr ${w.pid}` });
+  if (!w.gone) out.push({ what: 'throw it away (what is in it is kept, and can be got back)', command: `rnix worktree rm ${w.pid}` });
   return out;
 }
 

@@ -35,10 +35,19 @@ export function changed(a, text) {
   return { problem: 'The input of a call is a JSON object: {"name": value}.' };
 }
 
+const verdicts = { allow: 'a person has allowed it', edit: 'a person has allowed it, with a change', deny: 'a person has denied it', answer: 'a person has answered', default: 'no person has answered in time, and its default counts', withdrawn: 'no person has answered, and it is not waited for any more' };
+
+// askText says in the log what was asked, who has answered it and how; undefined = the event tells of neither.
+export function askText(e) {
+  if (e.kind === 'asked') return `ask ${e.args}${e.result ? `, because of the rule ${e.result}` : ', a question of the agent'}: ${e.text}`;
+  if (e.kind === 'answered') return `ask ${e.args}: ${verdicts[e.result] || e.result}${e.text ? ': ' + e.text : ''}`;
+  return undefined;
+}
+
 // scopes are for what else an answer can count.
 export const scopes = [
-  { value: 'process', text: 'this process, as long as there is one' },
-  { value: 'family', text: 'its family: all that was started below the first one' },
+  { value: 'process', text: 'this process, also when it is resumed' },
+  { value: 'family', text: 'its whole family of processes' },
   { value: '1h', text: 'its family, for an hour' },
 ];
 

@@ -1,5 +1,6 @@
 // The table of processes, folded from the frames of watch_procs. Pure.
 import { waits } from './asked.js';
+import { age, duration } from './format.js';
 
 // newTable returns a table without rows. Rows are kept by UUID in a Map: what an agent names something can then never be
 // taken for a part of the table itself.
@@ -33,9 +34,21 @@ export function elapsed(p, now) {
   return stands(p) ? p.elapsed_ms : p.elapsed_ms + Math.max(0, now - p.at);
 }
 
+// took is elapsed for people: exact of one that has ended within a second.
+export function took(p, now) {
+  const ms = elapsed(p, now);
+  return ended(p) && ms < 1000 ? duration(ms) : age(ms);
+}
+
 export function ended(p) {
   return p.state === 'dead' || p.state === 'zombie' || p.state === 'archived';
 }
+
+// misses says how many calls of a process failed, if any did; one that is done may have some, too.
+export const misses = (p) => (p.failed_calls ? (p.failed_calls === 1 ? '1 failed call' : p.failed_calls + ' failed calls') : '');
+
+// ending is the reason with which a process ended, if it has one to tell, and its failed calls.
+export const ending = (p) => [(p.exit?.code || p.failed_calls) && p.exit?.reason, misses(p)].filter(Boolean).join(' · ');
 
 // paused reports whether a person has paused a process, whether or not it has been on disk since.
 export const paused = (p) => p.state === 'suspended' && Boolean(p.paused_at);

@@ -1,8 +1,8 @@
 // Several agents side by side: those with one task, or a process and its forks.
 import { html, useEffect, useState } from '../lib/html.js';
 import { useCall } from '../lib/ask.js';
-import { elapsed, ended, stands } from '../lib/fold.js';
-import { age, cost, count, moment } from '../lib/format.js';
+import { ended, stands, took } from '../lib/fold.js';
+import { age, cost, costWhy, count, moment } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { clock, find, procs, second } from '../lib/store.js';
 import { groups, sharing } from '../lib/compare.js';
@@ -35,9 +35,9 @@ function One({ id, places, place }) {
     return html`<h2><a href=${href('process', { id })}>${p.pid} <${Line} value=${p.name || p.agent || 'agent'} most=${40} /></a> <${Badge} p=${p} /></h2>
       <${Facts} facts=${[
         ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
-        ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', cost(p)], ['Time', age(elapsed(p, clock())) + (stands(p) ? '' : ' so far')],
+        ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', html`<span title=${costWhy(p)}>${cost(p)}</span>${costWhy(p) && html` <small>${costWhy(p)}</small>`}`], ['Time', took(p, clock()) + (stands(p) ? '' : ' so far')],
         ['With descendants', more && `${count(t.tokens)} tokens, ${cost(t)}, ${age(t.active_ms || 0)} of work, ${t.processes} processes`],
-        ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
+        ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Failed calls', p.failed_calls > 0 && html`<b class="failed">${p.failed_calls}</b>`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
       ]} />
       <${Files} id=${id} turn=${turn} shared=${sharing(places, id)} />
       ${d.result && html`<details open><summary>Result</summary><${Markdown} value=${d.result} start=${4000} /></details>`}`;

@@ -2,14 +2,15 @@
 import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
-import { arrange, elapsed, ended, paused } from '../lib/fold.js';
-import { age, cost, count, dollars, moment } from '../lib/format.js';
+import { arrange, ended, ending, paused, took } from '../lib/fold.js';
+import { age, cost, costWhy, count, dollars, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
 import { asked } from '../lib/asks.js';
 import { waits } from '../lib/asked.js';
+import { useCall } from '../lib/ask.js';
 import { look, usage } from '../lib/usage.js';
 import { series } from '../lib/curve.js';
 import { Chart } from '../ui/chart.js';
@@ -30,9 +31,11 @@ const columns = [
 ];
 
 function Totals() {
-  const t = totals.value;
+  const t = totals.value, day = new Date(clock()).toISOString().slice(0, 10);
+  const used = useCall('cost', { by: 'model', since: day + 'T00:00:00Z' }, { on: procs.value.turn, every: 5000 }).data; // also of what has ended
+  const unpriced = (used?.lines || []).filter((l) => l.unpriced_tokens > 0).map((l) => l.key);
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
-    ['Tokens', count(t.tokens ?? 0)], ['Cost', cost(t)]];
+    ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, model: unpriced.join(', ') })}>${cost(used.total)}</span>` : '…']];
   return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
@@ -56,7 +59,7 @@ function Curves() {
 function doing(p, now) {
   const since = (at) => (at ? ' · ' + age(Math.max(0, now - Date.parse(at))) : '');
   if (waits(p)) return p.wait + since(p.wait_since);
-  if (ended(p)) return p.exit?.code ? p.exit.reason : '';
+  if (ended(p)) return ending(p);
   if (p.state === 'suspended') return !paused(p) ? p.wait || '' : since(p.paused_at).replace(' · ', 'for ');
   if (p.wait_until) return `${p.wait} · ${age(Math.max(0, Date.parse(p.wait_until) - now))} more`;
   if (p.doing) return (p.doing.tool || 'model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + since(p.doing.since);
@@ -90,8 +93,8 @@ function drawRow(row, p, place, here, pick, toggle, now) {
     <span role="gridcell" class="num step">${p.step}${p.max_steps ? html`<small>/${p.max_steps}</small>` : ''}</span>
     <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
     <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
-    <span role="gridcell" class="num cost">${cost(p)}</span>
-    <span role="gridcell" class="num elapsed">${age(elapsed(p, now))}</span>
+    <span role="gridcell" class="num cost" title=${costWhy(p)}>${cost(p)}</span>
+    <span role="gridcell" class="num elapsed">${took(p, now)}</span>
     <span role="gridcell" class="acts">${asks && html`<a class="button main" href=${to} tabindex=${here ? 0 : -1} aria-label=${'Answer ' + who(p)}>Answer</a>`}${actions(p).filter((a) => a.name !== 'budget' && a.name !== 'fork' && !(asks && a.name === 'steer')).map((a) => html`<button type="button" tabindex=${here ? 0 : -1} class=${a.danger ? 'quiet danger' : 'quiet'} aria-label=${a.text + ' ' + who(p)} onClick=${a.run}>${a.text}</button>`)}</span>
   </div>`;
 }
@@ -194,6 +197,7 @@ function Overview() {
             return html`<${Row} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} asked=${asked.value.has(r.p.uuid)} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
           }} />`}
     </div>
+    ${rows.some((r) => r.p.unpriced_tokens > 0) && html`<p class="foot">Cost “?”: no price is known for ${[...new Set(rows.filter((r) => r.p.unpriced_tokens > 0).map((r) => r.p.model || r.p.provider))].slice(0, 5).map((m, i) => html`${i ? ', ' : ''}<${Line} value=${m} most=${60} class="mono" />`)}. Set it in <code>prices.yaml</code>: <code>rnix help cost</code> says how.</p>`}
     <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;
 }
 

@@ -11,9 +11,10 @@ import { said } from '../ui/toast.js';
 import { Line, Text } from '../ui/text.js';
 
 const kept = 'rnix-start'; // what was chosen last, but for the task
+const once = { name: '', tree: false, branch: '', base: '' }; // what counts for one start
 function load() {
   try {
-    return { ...JSON.parse(localStorage.getItem(kept)) };
+    return { ...JSON.parse(localStorage.getItem(kept)), ...once };
   } catch {
     return {};
   }
@@ -46,7 +47,7 @@ function Start() {
   const set = (name, value) => {
     const next = (now.current = { ...now.current, [name]: value }); // two changes may come before the next drawing
     setV(next);
-    localStorage.setItem(kept, JSON.stringify({ ...next, name: '', branch: '' }));
+    localStorage.setItem(kept, JSON.stringify({ ...next, ...once }));
     setErrors(({ [name]: _, '': __, ...rest }) => rest);
   };
   const same = (name, more = {}) => ({

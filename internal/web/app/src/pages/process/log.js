@@ -1,12 +1,14 @@
 // The log, live: what it thinks, says and reads.
 import { html, useEffect, useRef, useState } from '../../lib/html.js';
 import { stream } from '../../lib/api.js';
+import { askText } from '../../lib/asked.js';
 import { moment } from '../../lib/format.js';
 import { Line, Text } from '../../ui/text.js';
 
 const keep = 2000; // lines
-const categories = ['think', 'tool', 'output', 'warning'];
-const categoryOf = (e) => (e.kind === 'refused' ? 'warning' : e.name);
+const categories = ['think', 'tool', 'output', 'warning', 'ask'];
+const kinds = { refused: 'warning', asked: 'ask', answered: 'ask' };
+const categoryOf = (e) => kinds[e.kind] || e.name;
 
 export function Log({ id }) {
   const [lines, setLines] = useState([]);
@@ -22,7 +24,7 @@ export function Log({ id }) {
       const more = waiting.current.splice(0);
       setLines((l) => [...l, ...more].slice(-keep));
     };
-    const stop = stream('events', { target: id, history: true, follow: true, kinds: ['log', 'step_started', 'exited', 'refused'] }, {
+    const stop = stream('events', { target: id, history: true, follow: true, kinds: ['log', 'step_started', 'exited', 'refused', 'asked', 'answered'] }, {
       each(e) {
         waiting.current.push(e);
         if (waiting.current.length > keep) waiting.current.splice(0, waiting.current.length - keep);
@@ -40,7 +42,7 @@ export function Log({ id }) {
     if (!next.delete(c)) next.add(c);
     return next;
   });
-  const seen = lines.filter((e) => e.kind !== 'log' && e.kind !== 'refused' || !off.has(categoryOf(e)));
+  const seen = lines.filter((e) => ['step_started', 'exited'].includes(e.kind) || !off.has(categoryOf(e)));
   return html`<div class="tools">${categories.map((c) => html`<label class="check"><input type="checkbox" checked=${!off.has(c)} onChange=${() => toggle(c)} /> ${c}</label>`)}
       <label class="check"><input type="checkbox" checked=${follow} onChange=${(e) => setFollow(e.target.checked)} /> stay at the end</label>
       <small role="status">${state.word === 'live' ? 'live' : state.word === 'ended' ? '' : state.word}${lines.length >= keep ? ` · the last ${keep} lines` : ''}${gap ? ` · ${gap} events came too fast and are not shown` : ''}</small></div>
@@ -48,6 +50,6 @@ export function Log({ id }) {
     <div class="log mono" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off">
       ${seen.length === 0 ? html`<p class="empty">Nothing yet.</p>` : seen.map((e) => (e.kind === 'step_started' ? html`<div key=${e.seq + e.time} class="mark">step ${e.step}${e.total ? '/' + e.total : ''}</div>`
         : e.kind === 'exited' ? html`<div key=${e.seq + e.time} class="mark">ended: exit ${e.exit?.code ?? 0} <${Line} value=${e.exit?.reason || e.text || ''} /></div>`
-        : html`<div key=${e.seq + e.time} class=${'entry ' + categoryOf(e)}><small>${moment(e.time)} ${categoryOf(e)}</small><${Text} value=${e.text} start=${2000} /></div>`))}
+        : html`<div key=${e.seq + e.time} class=${'entry ' + categoryOf(e)}><small>${moment(e.time)} ${categoryOf(e)}</small><${Text} value=${askText(e) ?? e.text} start=${2000} /></div>`))}
     </div>`;
 }

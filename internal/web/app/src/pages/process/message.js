@@ -39,7 +39,7 @@ function Input({ c }) {
 
 // Act is a call: folded but for what it changes in files, or hands over at the end. working says that its result may still come.
 function Act({ c, r, id, step, working }) {
-  const handed = result(c), change = edit(c);
+  const handed = result(c), change = r?.is_error ? null : edit(c); // a failed one has changed nothing
   if (handed !== null && !r?.is_error) return html`<div class="handed"><small>Result</small><${Markdown} value=${handed} /></div>`;
   const state = r ? r.is_error && html`<span class="badge bad">failed</span>` : html`<span class=${working ? 'badge run' : 'badge'}>${working ? 'in hand' : 'no result'}</span>`;
   const told = r && !r.is_error && change ? '' : r?.content.trim().split('\n', 1)[0];

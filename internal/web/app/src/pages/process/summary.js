@@ -4,7 +4,7 @@ import { age, bytes, count, dollars, moment, spent } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
-import { ended, labels } from '../../lib/fold.js';
+import { ended, labels, misses } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Line, Text } from '../../ui/text.js';
@@ -32,7 +32,7 @@ export function Summary({ id, p, detail, turn }) {
   const d = detail.data;
   const parent = p.parent_uuid && html`<a href=${href('process', { id: p.parent_uuid })}>${p.ppid || p.parent_uuid.slice(0, 8)}</a>`;
   return html`${(d?.result || p.exit) && html`<h2>${!p.exit ? 'Result' : ended(p) ? 'How it ended' : 'Why it is suspended'}</h2>
-      ${p.exit && html`<p>${ended(p) && html`<b>exit ${p.exit.code ?? 0}</b> `}<${Line} value=${p.exit.reason} most=${400} /></p>`}
+      ${p.exit && html`<p>${ended(p) && html`<b>exit ${p.exit.code ?? 0}</b> `}<${Line} value=${p.exit.reason} most=${400} />${misses(p) && html` · <b class="failed">${misses(p)}</b>`}</p>`}
       ${d?.result && html`<div class="box" tabindex="0"><${Markdown} value=${d.result} /></div>`}`}
     ${d?.plan && html`<h2>Plan</h2><div class="box" tabindex="0"><${Markdown} value=${d.plan} /></div>`}
     ${d?.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
