@@ -20,6 +20,8 @@ type AsksRequest struct {
 	Target string `json:"target,omitempty"` // a process; empty = all
 	Number uint64 `json:"number,omitempty"` // this one alone; 0 = all
 	Grants bool   `json:"grants,omitempty"` // with what was granted
+	All    bool   `json:"all,omitempty"`    // before those that wait, those that were answered: of the last 1000 histories
+	Limit  int    `json:"limit,omitempty"`  // with All: at most so many answered ones, the latest; 0 = 100, and not more than 1000
 	// MaxInput leaves inputs out that are longer, in bytes; Ask.InputBytes says then how long they are. 0 = none is left out.
 	MaxInput int `json:"max_input,omitempty"`
 }
@@ -51,6 +53,23 @@ type Ask struct {
 	Since      time.Time `json:"since,omitzero"`
 	// Question is what the agent itself wants to know; null = a call waits.
 	Question *Question `json:"question,omitempty"`
+	// Answer is what was answered; null = it waits for an answer.
+	Answer *Answered `json:"answer,omitempty"`
+}
+
+// Who has answered an ask.
+const (
+	ByPerson  = "person"
+	ByDefault = "default" // of a question, since no person had answered in time
+)
+
+// Answered is the answer to an ask, as it stands in the record.
+type Answered struct {
+	Verdict string          `json:"verdict"`         // allow, edit, deny, answer, default or withdrawn
+	By      string          `json:"by,omitempty"`    // person or default; empty = it was withdrawn, and none has answered
+	Time    time.Time       `json:"time"`            // when it was written down
+	Text    string          `json:"text,omitempty"`  // the answer to a question, or why a call was refused
+	Input   json.RawMessage `json:"input,omitempty"` // what ran in place of what was asked about
 }
 
 // Question is a question of an agent. Its texts are the agent's.

@@ -91,6 +91,9 @@ type WaitResponse struct {
 	TokensUsed int              `json:"tokens_used"`
 	Estimated  bool             `json:"estimated,omitempty"`
 	CostUSD    float64          `json:"cost_usd,omitempty"`
+	Unpriced   int              `json:"unpriced_tokens,omitempty"` // of an unknown price; they are not in CostUSD
+	Provider   string           `json:"provider,omitempty"`        // of the last answer, as is Model
+	Model      string           `json:"model,omitempty"`
 	// With those of its children and theirs; 0 = it has none.
 	FamilyTokens int     `json:"family_tokens_used,omitempty"`
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`

@@ -15,7 +15,8 @@ import (
 )
 
 func asksCmd(a *app) *cobra.Command {
-	var follow, grants bool
+	var follow, grants, all bool
+	var limit int
 	var revoke uint64
 	c := &cobra.Command{
 		Use:        "asks [PROCESS]",
@@ -29,16 +30,23 @@ answer with rnix allow and rnix deny, from anywhere. Questions that agents ask y
 
 With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
 lists what was allowed for more than one call; --revoke N takes back what was granted with the answer to N.
+--all shows what was answered, too: when, by whom and how, as the records have it; the latest 100, or --limit.
 
 Columns: N, the number by which it is answered; PID and NAME; AGE; RULE, because of which you are asked;
 CALL, what would run, or a question. Below them stands all that would run, where a line does not show it, and
 what belongs to a question.`,
-		Example:           examples(`rnix asks`, `rnix asks -f`, `rnix asks night --json | jq .input`, `rnix asks --grants`, `rnix asks --revoke 3`),
+		Example:           examples(`rnix asks`, `rnix asks -f`, `rnix asks night --json | jq .input`, `rnix asks --all night`, `rnix asks --all --json | jq -r 'select(.answer.verdict=="deny").text'`, `rnix asks --grants`, `rnix asks --revoke 3`),
 		Annotations:       exits("0 1 2 10 11 12 130"),
 		Args:              argsOf(0, 1, process),
 		ValidArgsFunction: onlyFirst(completeProcs(a, false)),
 		RunE: func(c *cobra.Command, args []string) error {
-			req := ipc.AsksRequest{Grants: grants}
+			switch {
+			case all && (follow || grants):
+				return usagef("", "--all shows what was answered; -f and --grants are for something else")
+			case limit < 0 || c.Flags().Changed("limit") && !all:
+				return usagef("", "--limit is a number of at least 0, and goes with --all")
+			}
+			req := ipc.AsksRequest{Grants: grants, All: all, Limit: limit}
 			if len(args) > 0 {
 				req.Target = args[0]
 			}
@@ -54,6 +62,10 @@ what belongs to a question.`,
 			if err != nil {
 				return err
 			}
+			if all {
+				showPast(a.out, r.Asks, time.Now())
+				return nil
+			}
 			if grants {
 				showGrants(a.out, r.Grants, time.Now())
 				return nil
@@ -66,6 +78,8 @@ what belongs to a question.`,
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "show what is asked and answered from now on, too")
+	c.Flags().BoolVar(&all, "all", false, "what was answered, too: by whom, when and how")
+	c.Flags().IntVar(&limit, "limit", 0, "with --all: only so many that were answered, the latest; 0 = 100")
 	c.Flags().BoolVar(&grants, "grants", false, "what was allowed for more than one call")
 	c.Flags().Uint64Var(&revoke, "revoke", 0, "take back what was granted with the answer to ask `N`")
 	_ = c.RegisterFlagCompletionFunc("revoke", completeGrants(a))

@@ -69,6 +69,7 @@ type app struct {
 	abandon context.CancelCauseFunc
 	heard   *atomic.Bool // the daemon has answered since the command began to look
 	filled  *atomic.Bool // a program fills the terminal
+	unknown error        // the command whose help was asked for is none
 }
 
 func newApp(h Host) (*app, error) {
@@ -131,6 +132,9 @@ func (a *app) execute(ctx context.Context) error {
 	root.SetOut(a.host.Out)
 	root.SetErr(a.host.Err)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.unknown
+	}
 	if err != nil && !a.ran {
 		return asUsage(err)
 	}

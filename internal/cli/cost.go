@@ -30,6 +30,12 @@ What an answer costs, its provider says, or else the table of prices: the built-
 in your configuration directory goes before. "free" is a known price of nothing; "?" stands where the
 price is not known, and nothing is added for that; "-" where no tokens were used. Days are those of UTC.
 
+To set a price, write it into prices.yaml, in dollars per million tokens; it counts for answers from then on:
+  version: "1"
+  prices:
+    - {provider: local, model: "*", input: 0, output: 0}
+    - {provider: openai, model: my-model*, input: 3, output: 15, cache_read: 0.3}
+
 WHEN is a day (2026-11-01) or a number of days, hours or weeks back (7d, 24h, 2w); the whole day counts.`,
 		Example:           examples(`rnix cost`, `rnix cost --by day --since 7d`, `rnix cost --by process night`, `rnix cost --json --by agent | jq .cost_usd`),
 		Annotations:       exits("0 1 2 10 11 12"),

@@ -33,39 +33,45 @@ const (
 
 // exitRow documents one exit code.
 type exitRow struct {
-	code int
-	text string
+	code    int
+	text    string
+	process string // the code of the process, where the program says how one ended
 }
 
 func exitTable() []exitRow {
 	return []exitRow{
-		{ExitOK, "done; an agent that was waited for completed its task"},
-		{ExitError, "an error that none of the codes below names"},
-		{ExitUsage, "usage: an unknown command or flag, or a value that cannot be"},
-		{ExitAgentFailed, "the agent failed: an error, or its step limit (process exit code 1)"},
-		{ExitBudget, "the agent's budget is used up (process exit code 2)"},
-		{ExitCancelled, "the agent was ended by a signal (process exit code 4)"},
-		{ExitBlocked, "a decision is needed, and no person can be asked (process exit code 5; resume: calls in doubt)"},
-		{ExitNoProgress, "the agent repeated itself and was stopped (process exit code 6)"},
-		{ExitLostOwnership, "another owner took the agent's session (process exit code 3)"},
-		{ExitSuspended, "the agent is suspended on disk, not ended: the daemon stopped, or it was paused"},
-		{ExitNotFound, "no such process, path or name, or several that match"},
-		{ExitDenied, "permission denied; nothing was done"},
-		{ExitUnreachable, "the daemon cannot be reached, does not start, or went away"},
-		{ExitNoModel, "no model can be used: its provider is not set up, refuses the key, or does not have the model"},
-		{ExitRefused, "the agent ended after a call that was refused, and did nothing else (process exit code 7)"},
-		{ExitTimeout, "a time limit was reached: --timeout of run or wait"},
-		{ExitHangup, "the terminal was closed; the agent runs on"},
-		{ExitInterrupted, "Ctrl+C"},
-		{ExitTerminated, "SIGTERM; run passes it on to the agent"},
+		{ExitOK, "done; an agent that was waited for completed its task", "0"},
+		{ExitError, "an error that none of the codes below names", ""},
+		{ExitUsage, "usage: an unknown command or flag, or a value that cannot be", ""},
+		{ExitAgentFailed, "the agent failed: an error, or its step limit", "1"},
+		{ExitBudget, "the agent's budget is used up", "2"},
+		{ExitCancelled, "the agent was ended by a signal", "4"},
+		{ExitBlocked, "a decision is needed, and no person can be asked (resume: calls in doubt)", "5"},
+		{ExitNoProgress, "the agent repeated itself and was stopped", "6"},
+		{ExitLostOwnership, "another owner took the agent's session", "3"},
+		{ExitSuspended, "the agent is suspended on disk, not ended: the daemon stopped, or it was paused", ""},
+		{ExitNotFound, "no such process, path or name, or several that match", ""},
+		{ExitDenied, "permission denied; nothing was done", ""},
+		{ExitUnreachable, "the daemon cannot be reached, does not start, or went away", ""},
+		{ExitNoModel, "no model can be used: its provider is not set up, refuses the key, or does not have the model", "1"},
+		{ExitRefused, "the agent ended after a call that was refused, and did nothing else", "7"},
+		{ExitTimeout, "a time limit was reached: --timeout of run or wait", "1"},
+		{ExitHangup, "the terminal was closed; the agent runs on", ""},
+		{ExitInterrupted, "Ctrl+C", ""},
+		{ExitTerminated, "SIGTERM; run passes it on to the agent", ""},
 	}
 }
 
 func exitCodesHelp() string {
 	var b strings.Builder
-	b.WriteString("Exit codes of this program. An agent has its own exit codes, which `ps -a` and --json show;\nthe table says which become which.\n\n")
+	b.WriteString(`Every command ends with one of the codes in the column "exit". A process has a code of its own, in the column
+"process": "exited(2)" in ps and wait, "exit_code" in --json, exit.code on the wire and on the page. Rnix run, wait, attach
+and chat turn it into the code beside it. A code of a process says nothing of a command, and the other way round.
+
+  exit  process  meaning
+`)
 	for _, r := range exitTable() {
-		fmt.Fprintf(&b, "  %3d  %s\n", r.code, r.text)
+		fmt.Fprintf(&b, "  %4d  %7s  %s\n", r.code, r.process, r.text)
 	}
 	return b.String()
 }

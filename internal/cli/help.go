@@ -9,14 +9,18 @@ import (
 )
 
 // showHelp completes what the library shows: the exit codes, and topics without an empty line behind; and has it fit the terminal.
-func showHelp(usual func(*cobra.Command, []string), o *output) func(*cobra.Command, []string) {
+// Of a command that there is not it says so instead.
+func showHelp(usual func(*cobra.Command, []string), a *app) func(*cobra.Command, []string) {
 	return func(c *cobra.Command, args []string) {
+		if a.unknown = unknownHelp(c); a.unknown != nil {
+			return
+		}
 		to := c.OutOrStdout()
 		var text bytes.Buffer
 		c.SetOut(&text)
 		defer func() {
 			c.SetOut(to)
-			fmt.Fprint(to, fit(text.String(), o.out.width))
+			fmt.Fprint(to, fit(text.String(), a.out.out.width))
 		}()
 		if !c.Runnable() && !c.HasSubCommands() {
 			fmt.Fprintln(&text, strings.TrimRight(c.Long, "\n"))
@@ -27,6 +31,18 @@ func showHelp(usual func(*cobra.Command, []string), o *output) func(*cobra.Comma
 			fmt.Fprint(&text, "\nExit codes (all: rnix help exit-codes):\n", codesHelp(codes))
 		}
 	}
+}
+
+// unknownHelp refuses the help of a word that is no command: that of the command above it would pass for it.
+func unknownHelp(c *cobra.Command) error {
+	words := c.Flags().Args()
+	switch {
+	case len(words) == 0 || !c.HasSubCommands():
+		return nil
+	case c.HasParent():
+		return unknownCommand(c, words[0])
+	}
+	return bareIntent(words, func(word string) []string { return similar(c, word) })
 }
 
 // helpCmd shows the help of a command or a topic.

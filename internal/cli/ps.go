@@ -106,7 +106,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	for _, n := range processTree(r.Procs) {
 		p := n.proc
 		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
-			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
+			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(elapsedText(p)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
 			row = slices.Concat([]cell{text(p.UUID.String())}, row[:len(row)-1], []cell{text(oneLine(p.Labels.String())), text(sandboxOf(p.Sandbox, p.Net))}, row[len(row)-1:])
 		}
@@ -120,6 +120,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	out.table(cols, rows)
 	sayParked(out, r.Procs)
 	sayUnconfined(out, r.Procs)
+	sayUnpriced(out, r.Procs)
 	if r.Hidden > 0 {
 		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
 	}

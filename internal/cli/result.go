@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rnix/internal/event"
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -19,6 +20,7 @@ type runData struct {
 	TokensUsed int        `json:"tokens_used"`
 	Estimated  bool       `json:"estimated,omitempty"`
 	CostUSD    float64    `json:"cost_usd,omitempty"`
+	Unpriced   int        `json:"unpriced_tokens,omitempty"` // of an unknown price; they are not in CostUSD
 	// With those of its children and theirs; 0 = it has none.
 	FamilyTokens int     `json:"family_tokens_used,omitempty"`
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
@@ -207,7 +209,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	switch out.format {
 	case asJSON:
 		data := &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
-			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
+			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, Unpriced: r.Unpriced, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
 			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, Warnings: warnings, Worktree: tree}
 		data.Structured = structured(out, r.Result, err)
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
@@ -223,6 +225,9 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 		}
 		if out.talks() {
 			out.say(exitLine(out, r))
+			if r.Unpriced > 0 {
+				out.say("  " + noPrice([]string{modelName(r.Provider, r.Model)}))
+			}
 		} else if err != nil {
 			out.say(out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " " + exitText(&r.Exit))
 		}
@@ -270,8 +275,8 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 	}
 	parts := []string{"[kernel] PID " + r.PID.String() + " " + out.err.paint(st, exitText(&r.Exit)), plural(r.Steps, "step", "steps"),
 		tokens(r.TokensUsed, r.Estimated) + " tokens", duration(r.ElapsedMs)}
-	if r.CostUSD > 0 {
-		parts = append(parts, dollars(r.CostUSD))
+	if r.CostUSD > 0 || r.Unpriced > 0 {
+		parts = append(parts, strings.TrimPrefix(price.Behind(r.CostUSD, r.TokensUsed, r.Unpriced), ", "))
 	}
 	if r.FailedCalls > 0 {
 		parts = append(parts, out.err.paint(yellow, failedCalls(r.FailedCalls)))

@@ -53,7 +53,7 @@ Processes are named by PID, by a UUID or its beginning or end, or by name.`,
 		&cobra.Group{ID: "set", Title: "Set up and check:"})
 	addCommands(a, root)
 	root.SetHelpCommand(helpCmd(root))
-	root.SetHelpFunc(showHelp(root.HelpFunc(), a.out))
+	root.SetHelpFunc(showHelp(root.HelpFunc(), a))
 	return root
 }
 
@@ -73,7 +73,7 @@ func entries() []entry {
 		{"ps list", "see", psCmd}, {"web", "see", webCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
 		{"heartbeat", "see", heartbeatCmd}, {"ctx", "see", ctxCmd}, {"trace", "see", traceCmd},
 		{"worktree", "run", worktreeCmd}, {"merge", "run", mergeCmd},
-		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"restore", "run", restoreCmd},
+		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"compare", "see", compareCmd}, {"restore", "run", restoreCmd},
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},
 		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"mcp", "set", mcpCmd}, {"trust", "set", trustCmd}, {"notify", "set", notifyCmd}, {"providers", "set", providersCmd}, {"models", "set", modelsCmd},
 		{"gc", "set", gcCmd}, {"keep", "set", keepCmd}, {"unarchive", "set", unarchiveCmd}, {"rm", "set", rmCmd}, {"du", "set", duCmd}, {"fsck", "set", fsckCmd},

@@ -21,6 +21,8 @@ type view struct {
 	said     map[types.PID]*said
 	started  time.Time
 	stopping bool
+	prompts  bool // what is asked can be answered here
+	asking   bool // ... and an answer is being typed
 }
 
 // seen is what the view knows of one process.
@@ -97,7 +99,9 @@ func (v *view) event(e *ipc.Event) {
 		p.doing, p.waiting = "resumed", false
 		v.say("[kernel] PID %d resumed after %s", e.PID, debug.Duration(e.Dur))
 	case event.Asked:
-		v.say("[ask] PID %d: %s; %s", e.PID, oneLine(e.Text), answerWith(e))
+		if !v.prompts {
+			v.say("[ask] PID %d: %s; %s", e.PID, oneLine(e.Text), answerWith(e))
+		}
 	case event.Answered:
 		v.say("[ask] PID %d: %s", e.PID, strings.TrimSuffix(answerWords(e.Result)+": "+oneLine(e.Text), ": "))
 	case event.Compacted, event.Refused:
@@ -231,7 +235,7 @@ func doing(e *ipc.Event, before string) string {
 // status is the live line.
 func (v *view) status(now time.Time) string {
 	p := v.procs[v.pid]
-	if p.ended {
+	if p.ended || v.asking {
 		return ""
 	}
 	children, total := 0, 0

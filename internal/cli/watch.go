@@ -120,7 +120,7 @@ const drainTime = time.Second
 // leave. by is a signal that came while the process was being started. A daemon that goes away is waited for, and the process followed on.
 func (w *watch) follow(ctx context.Context, fl *follower, sigs <-chan os.Signal, by os.Signal) error {
 	for {
-		end, err := w.round(ctx, fl.client, sigs, by)
+		end, err := w.round(ctx, fl, sigs, by)
 		if end == nil {
 			return err
 		}
@@ -146,9 +146,11 @@ func (w *watch) follow(ctx context.Context, fl *follower, sigs <-chan os.Signal,
 }
 
 // round is follow for one daemon: it returns how the process ended there, or nil if somebody wants to leave.
-func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal, by os.Signal) (*waited, error) {
+func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, by os.Signal) (*waited, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	c := fl.client
+	asks := newPrompter(ctx, c, fl.app, w)
 	frames := w.read(ctx, c)
 	ended := make(chan waited, 1)
 	// Owned by this call, which cancels it. It does not depend on the stream, which may break.
@@ -164,6 +166,9 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 	if by != nil {
 		w.ask(ctx, c, by, answers)
 	}
+	if w.later {
+		asks.resume(ctx, w.spawn.UUID)
+	}
 	var end *waited
 	var enough <-chan time.Time
 	for {
@@ -178,9 +183,12 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 				continue
 			}
 			w.show(&f)
+			asks.event(ctx, &f.e)
 			if f.e.Kind == event.StepEnded && f.e.UUID == w.spawn.UUID {
 				w.spoken(ctx, c)
 			}
+		case line := <-asks.typed():
+			asks.answer(ctx, line)
 		case e := <-ended:
 			end, enough = &e, time.After(drainTime)
 		case <-enough:

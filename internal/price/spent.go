@@ -30,5 +30,5 @@ func Behind(usd float64, tokens, unpriced int) string {
 
 // Unknown is the sentence that explains "?" and "+?" below a list. n is how many tokens have no known price.
 func Unknown(n string) string {
-	return n + " tokens have no known price and are in no sum of dollars; add their models to prices.yaml"
+	return n + " tokens have no known price and are in no sum of dollars; add their models to prices.yaml, as this shows: rnix help cost"
 }

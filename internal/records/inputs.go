@@ -28,3 +28,8 @@ func (s *Store) Input(id types.UUID, ref step.InputRef) (string, error) {
 func (s *Store) Letters(id types.UUID) ([]step.Letter, error) {
 	return step.Letters(s.journal.Replay(context.Background(), id, 1))
 }
+
+// PastAsks reads what a history was asked about and got an answer for, as far as it is on disk.
+func (s *Store) PastAsks(ctx context.Context, id types.UUID) ([]step.PastAsk, error) {
+	return step.PastAsks(s.journal.Replay(ctx, id, 1))
+}

@@ -30,8 +30,8 @@ func full() []*Record {
 	now, id := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), types.UUID{1, 2, 3}
 	snap := &Snapshot{Step: 3, Kind: "git", ID: "abc", Root: "/w", Limited: "x"}
 	s := &StepRecord{StepNumber: 7, Timestamp: now, MessageCount: 3, TokensUsed: 10, RawResponse: "", Action: "tool_call", Summary: "s", ToolPath: "/dev/x",
-		ToolCalls: []Call{{ID: "1", Name: "n", Path: "p", Input: "i", Result: "r", Error: "e", Code: types.ErrDriver, Duration: 5}, {}},
-		Duration:  5, ModelTime: 6, Provider: "p", Model: "m", StopReason: "end", Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true,
+		ToolCalls: []Call{{ID: "1", Name: "n", Path: "p", Input: "i", Result: "r", Error: "e", Code: types.ErrDriver, Duration: 5}, {}}, FailedCalls: 1,
+		Duration: 5, ModelTime: 6, Provider: "p", Model: "m", StopReason: "end", Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true,
 		CostUSD: 1e-7, CostFrom: "table", Metered: true, Error: "err", Files: snap,
 		End: &Ending{Exit: types.ExitStatus{Code: 2, Reason: "r", Err: types.Errorf(types.ErrDriver, "Write", "/x", "boom")}, Result: "t"}}
 	payloads := []Record{

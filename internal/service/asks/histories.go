@@ -29,3 +29,8 @@ func (h Histories) Answer(ctx context.Context, id types.UUID, r step.Answered) e
 func (h Histories) Mark(ctx context.Context, id types.UUID, make func(pid types.PID) (step.Marker, error)) error {
 	return h.Stored.Mark(ctx, id, make)
 }
+
+// Past implements Stored.
+func (h Histories) Past(ctx context.Context, id types.UUID) ([]step.PastAsk, error) {
+	return h.Stored.Store.PastAsks(ctx, id)
+}

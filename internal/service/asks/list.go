@@ -42,6 +42,14 @@ func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.AsksRequest)
 		within = t.UUID
 	}
 	resp.Asks = []ipc.Ask{}
+	if req.All {
+		resp.Asks, err = d.past(ctx, func(id types.UUID) bool {
+			return (of == (types.UUID{}) || id == of) && (!inside || slices.Contains(d.line(id), within))
+		}, req.Limit)
+		if err != nil {
+			return resp, err
+		}
+	}
 	for _, a := range d.all(ctx, func(n uint64) bool { return req.Number == 0 || n == req.Number }) {
 		if of != (types.UUID{}) && a.UUID != of || req.Number != 0 && a.Number != req.Number || inside && !slices.Contains(d.line(a.UUID), within) {
 			continue

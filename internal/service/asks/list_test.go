@@ -54,6 +54,7 @@ func (r *reads) Read(_ context.Context, id types.UUID) (*recovery.State, error) 
 type histories []step.ProcInfo
 
 func (h histories) Get(types.UUID) (step.ProcInfo, bool) { return step.ProcInfo{}, false }
+func (h histories) List() []step.ProcInfo                { return h }
 func (h histories) Open() []step.ProcInfo                { return h }
 
 // Who answers one ask does not wait for the histories of all others.

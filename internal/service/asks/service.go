@@ -53,12 +53,15 @@ type Stored interface {
 	Mark(ctx context.Context, id types.UUID, make func(pid types.PID) (step.Marker, error)) error
 	// Read returns what its record says of a process, running or not.
 	Read(ctx context.Context, id types.UUID) (*recovery.State, error)
+	// Past returns what it was asked about and got an answer for, in order of the answers.
+	Past(ctx context.Context, id types.UUID) ([]step.PastAsk, error)
 }
 
 // Index lists the histories. Each store.Index is one.
 type Index interface {
 	Get(id types.UUID) (step.ProcInfo, bool)
 	Open() []step.ProcInfo
+	List() []step.ProcInfo
 }
 
 // Finder knows who asks, and what a name means.

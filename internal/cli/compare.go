@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/debug"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// mostCompared bounds how many processes stand side by side, as on the page.
+const mostCompared = 12
+
+func compareCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:        "compare PROCESS...",
+		SuggestFor: []string{"versus", "vs", "side-by-side"},
+		Short:      "show processes side by side: state, steps, files, cost, time",
+		Long: `Compare shows processes with the same intent beside each other: how each one ended, its steps, how many of its
+calls failed, which files it changed, what it used and how long it worked. With one PROCESS it finds the others
+with the same intent: those with other models, and forks; at most 12, the newest. Of what processes below it have
+used a line tells that stands below the table.
+
+Columns: PID; NAME; MODEL; STATE, or how it ended; STEPS; FAILED, calls with an error, and commands that did not
+end with exit code 0; FILES, with the lines added and deleted; TOKENS; COST; TIME, without pauses.`,
+		Example: examples(`rnix run --worktree --name a --model sonnet "Fix issue 12"; rnix run --worktree --name b --model opus "Fix issue 12"; rnix compare a b`,
+			`rnix compare fix`, `rnix compare --json 3 4 | jq '{pid, failed_calls, cost_usd}'`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		Args:              argsOf(1, mostCompared, "a process, or several"),
+		ValidArgsFunction: completeProcs(a, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			list, err := beside(c.Context(), client, args)
+			if err != nil {
+				return err
+			}
+			return showCompared(a.out, list, time.Now())
+		},
+	}
+}
+
+// compared is a process that stands beside others, in JSON.
+type compared struct {
+	*ipc.Proc
+	Files   []ipc.FileChange `json:"files"`
+	Problem string           `json:"problem,omitempty"` // why its files are not known
+	Shares  []types.PID      `json:"shares_directory_with,omitempty"`
+	Family  *ipc.CostLine    `json:"family,omitempty"` // with those below it; null = there are none
+}
+
+// beside returns what args name, or all with the intent of the only one, each with its files and what those below it have used.
+func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, error) {
+	r, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{All: true})
+	if err != nil {
+		return nil, err
+	}
+	var procs []*ipc.Proc
+	for _, arg := range args {
+		d, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: arg})
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(procs, func(p *ipc.Proc) bool { return p.UUID == d.UUID }) {
+			procs = append(procs, &d.Proc)
+		}
+	}
+	if len(args) == 1 {
+		procs = sameIntent(r.Procs, procs[0])
+	}
+	out := make([]compared, len(procs))
+	for i, p := range procs {
+		one := compared{Proc: p, Files: []ipc.FileChange{}}
+		d, err := ipc.Call(ctx, c, ipc.DiffFiles, ipc.DiffRequest{Target: p.UUID.String(), Stat: true})
+		switch {
+		case gone(err):
+			return nil, err
+		case err != nil:
+			one.Problem = errorText(err)
+		default:
+			one.Files = append(one.Files, d.Files...)
+		}
+		cost, err := ipc.Call(ctx, c, ipc.ShowCost, ipc.CostRequest{By: "process", Under: p.UUID.String()})
+		if err == nil && cost.Total.Processes > 1 {
+			one.Family = &cost.Total
+		}
+		for _, o := range procs {
+			if o.UUID != p.UUID && p.WorkDir != "" && o.WorkDir == p.WorkDir {
+				one.Shares = append(one.Shares, o.PID)
+			}
+		}
+		out[i] = one
+	}
+	return out, nil
+}
+
+// sameIntent returns the agents with the intent of p, in order of their PIDs, p among them: at most mostCompared, the newest.
+func sameIntent(all []ipc.Proc, p *ipc.Proc) []*ipc.Proc {
+	out := []*ipc.Proc{p}
+	for i := range all {
+		if o := &all[i]; o.UUID != p.UUID && o.Kind == "" && o.Intent == p.Intent {
+			out = append(out, o)
+		}
+	}
+	slices.SortStableFunc(out[1:], func(a, b *ipc.Proc) int { return cmp.Compare(b.PID, a.PID) })
+	out = out[:min(len(out), mostCompared)]
+	slices.SortStableFunc(out, func(a, b *ipc.Proc) int { return cmp.Compare(a.PID, b.PID) })
+	return out
+}
+
+func showCompared(out *output, list []compared, now time.Time) error {
+	if out.json() {
+		for i := range list {
+			out.object(&list[i])
+		}
+		return nil
+	}
+	if len(list) == 1 {
+		out.talk("no other process has the intent of PID %d; start one with another model, or fork it: rnix resume --fork %d", list[0].PID, list[0].PID)
+	}
+	out.print(cut(oneLine(list[0].Intent), max(out.out.width, intentMax)) + "\n")
+	procs := make([]ipc.Proc, len(list))
+	rows := make([][]cell, len(list))
+	for i := range list {
+		p := list[i].Proc
+		procs[i] = *p
+		state := cell{p.State, stateStyle(p)}
+		if text := waitText(p, now); p.Exit != nil && text != "-" {
+			state = cell{exitText(p.Exit), waitStyle(p)}
+		}
+		failed := cell{number(p.FailedCalls), plain}
+		if p.FailedCalls > 0 {
+			failed.st = yellow
+		}
+		rows[i] = []cell{text(p.PID.String()), text(oneLine(p.Name)), text(modelName(p.Provider, p.Model)), state, text(number(p.Step)), failed, text(filesText(&list[i])),
+			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(elapsedText(p))}
+	}
+	out.table([]column{{name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "MODEL", max: 28}, {name: "STATE", max: 32}, {name: "STEPS", right: true}, {name: "FAILED", right: true},
+		{name: "FILES"}, {name: "TOKENS", right: true, drop: 2}, costColumn(procs), {name: "TIME", right: true}}, rows)
+	for i := range list {
+		one := &list[i]
+		if f := one.Family; f != nil {
+			out.print(fmt.Sprintf("PID %d with those below it: %s, %s tokens\n", one.PID, plural(f.Processes, "process", "processes"), tokens(f.Tokens, f.Estimated)))
+		}
+		if one.Problem != "" {
+			out.warn(fmt.Sprintf("the files of PID %d are not known: %s", one.PID, one.Problem))
+		}
+	}
+	for _, line := range shared(list) {
+		out.warn(line)
+	}
+	sayUnpriced(out, procs)
+	return nil
+}
+
+// shared says which processes work in one directory: what was changed there may be the work of any of them.
+func shared(list []compared) (lines []string) {
+	for i := range list {
+		one := &list[i]
+		if len(one.Shares) == 0 || slices.ContainsFunc(list[:i], func(o compared) bool { return slices.Contains(o.Shares, one.PID) }) {
+			continue
+		}
+		pids := one.PID.String()
+		for _, pid := range one.Shares {
+			pids += ", " + pid.String()
+		}
+		lines = append(lines, fmt.Sprintf("PIDs %s work in one directory: these files may be the work of any of them", pids))
+	}
+	return lines
+}
+
+// filesText is how many files were changed, and by how many lines.
+func filesText(c *compared) string {
+	if c.Problem != "" {
+		return "-"
+	}
+	added, deleted := 0, 0
+	for i := range c.Files {
+		added, deleted = added+c.Files[i].Added, deleted+c.Files[i].Deleted
+	}
+	if len(c.Files) == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (+%s -%s)", len(c.Files), number(added), number(deleted))
+}
+
+// elapsedText is how long a process has worked: in whole seconds, but for one that has ended within one.
+func elapsedText(p *ipc.Proc) string {
+	if p.Exit != nil && p.ElapsedMs > 0 && p.ElapsedMs < 1000 {
+		return duration(p.ElapsedMs)
+	}
+	return debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)
+}
+
+// sayUnpriced explains the "?" of a cost, below a list, and what to do about it.
+func sayUnpriced(out *output, procs []ipc.Proc) {
+	var models []string
+	for i := range procs {
+		if p := &procs[i]; p.Unpriced > 0 && !slices.Contains(models, modelName(p.Provider, p.Model)) {
+			models = append(models, modelName(p.Provider, p.Model))
+		}
+	}
+	if len(models) > 0 {
+		out.talk("%s", noPrice(models))
+	}
+}
+
+// noPrice says of which models no price is known, and how one is set.
+func noPrice(models []string) string {
+	slices.Sort(models)
+	more := ""
+	if n := len(models) - 3; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "cost ?: no price is known for " + strings.Join(models[:min(len(models), 3)], ", ") + more + "; set it in prices.yaml, as this shows: rnix help cost"
+}

@@ -1,0 +1,71 @@
+package asks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// How many answered asks are listed where nothing is said, and at most, and in how many histories they are looked for: the latest.
+const (
+	usualPast = 100
+	mostPast  = 1000
+	mostRead  = 1000
+)
+
+// past returns the asks that were answered last, of the histories that are wanted: at most limit, the oldest first. They stand in the records alone, of
+// which as few are read as can be.
+func (d *Service) past(ctx context.Context, wanted func(types.UUID) bool, limit int) ([]ipc.Ask, error) {
+	if limit = min(limit, mostPast); limit <= 0 {
+		limit = usualPast
+	}
+	all := slices.DeleteFunc(d.Index.List(), func(p step.ProcInfo) bool { return !wanted(p.UUID) })
+	slices.SortStableFunc(all, func(a, b step.ProcInfo) int { return changed(&b).Compare(changed(&a)) })
+	out := []ipc.Ask{}
+	for i := range all[:min(len(all), mostRead)] {
+		info := &all[i]
+		if len(out) >= limit && changed(info).Before(out[limit-1].Answer.Time) { // all of its answers are older
+			break
+		}
+		list, err := d.Stored.Past(ctx, info.UUID)
+		if err != nil {
+			return nil, err
+		}
+		for k := range list {
+			out = append(out, d.answered(info, &list[k]))
+		}
+		slices.SortStableFunc(out, func(a, b ipc.Ask) int { return b.Answer.Time.Compare(a.Answer.Time) })
+		out = out[:min(len(out), limit)]
+	}
+	slices.SortFunc(out, func(a, b ipc.Ask) int { return cmp.Compare(a.Number, b.Number) })
+	return out, nil
+}
+
+// changed is when a history was written to last; one that has not ended may be written to now.
+func changed(p *step.ProcInfo) time.Time {
+	if p.Exit == nil {
+		return time.Unix(1<<40, 0)
+	}
+	return p.UpdatedAt
+}
+
+// answered describes an ask and its answer.
+func (d *Service) answered(info *step.ProcInfo, k *step.PastAsk) ipc.Ask {
+	a := &k.Answer
+	out := ipc.Ask{Number: k.Number, PID: info.PID, UUID: info.UUID, Tool: k.Tool, Path: k.Path, Text: d.Secrets.String(k.Text), Rule: k.Rule, Since: k.Since,
+		Answer: &ipc.Answered{Verdict: string(a.Verdict()), By: ipc.ByPerson, Time: k.Time, Text: d.Secrets.String(cmp.Or(a.Text, a.Because)), Input: d.Secrets.JSON(a.Input)}}
+	switch a.Verdict() {
+	case step.Defaulted:
+		out.Answer.By = ipc.ByDefault
+	case step.Withdrawn:
+		out.Answer.By = ""
+	}
+	asksItself(&out, &k.Ask)
+	d.relate(&out)
+	return out
+}
