@@ -46,9 +46,9 @@ type ProcTable struct {
 
 // Totals sums up what is alive or suspended, whatever of it is shown. Each process counts in one of the first four, or in none.
 type Totals struct {
-	Running   int     `json:"running"`   // created ones included, and what waits for anything but a limit
+	Running   int     `json:"running"`   // created ones included, and what waits for another process, a message or a time
 	Suspended int     `json:"suspended"` // in memory or on disk, for whatever reason: paused, for its budget, ...
-	Waiting   int     `json:"waiting"`   // alive, and waits for a rate limit, a quota or a budget
+	Waiting   int     `json:"waiting"`   // alive, and waits for the answer of a person, a rate limit, a quota or a budget
 	Failed    int     `json:"failed"`    // have ended without success, and nobody has asked how
 	Tokens    int     `json:"tokens"`
 	CostUSD   float64 `json:"cost_usd"`

@@ -55,7 +55,7 @@ func changed(p *ipc.Proc) int64 {
 func (c *choice) found(t *tui.Theme) (out []*ipc.Proc) {
 	for i := range c.list {
 		p := &c.list[i]
-		text := strings.ToLower(tui.Line(t, p.Name+" "+p.Intent+" "+p.State+" "+p.UUID.String()))
+		text := strings.ToLower(tui.Line(t, p.PID.String()+" "+p.Name+" "+p.Model+" "+p.Provider+" "+p.Intent+" "+p.State+" "+p.UUID.String()))
 		if !slices.ContainsFunc(strings.Fields(strings.ToLower(c.filter)), func(w string) bool { return !strings.Contains(text, w) }) {
 			out = append(out, p)
 		}
@@ -132,6 +132,9 @@ func (c *choice) view(m *Model, n int) []string {
 
 func timeOf(p *ipc.Proc) time.Time { return time.Unix(0, changed(p)) }
 
+// pickModel is how wide the model of a process is in a list, in cells.
+const pickModel = 18
+
 // pickLine is a process in a list.
 func pickLine(t *tui.Theme, p *ipc.Proc, age string) string {
 	state := p.State
@@ -140,5 +143,6 @@ func pickLine(t *tui.Theme, p *ipc.Proc, age string) string {
 	} else if p.Exit != nil {
 		state = "ended"
 	}
-	return fmt.Sprintf("%-9s %8s  %s%s", state, age, tui.Line(t, p.Intent), with("  ", tui.Line(t, p.Name)))
+	model := cmp.Or(p.Model, p.Provider)
+	return fmt.Sprintf("%6s %-9s %8s  %s  %s%s", p.PID, state, age, tui.Pad(t, tui.Cut(t, tui.Line(t, model), pickModel), pickModel), tui.Line(t, p.Intent), with("  ", tui.Line(t, p.Name)))
 }

@@ -25,8 +25,8 @@ func compareCmd(a *app) *cobra.Command {
 		Short:      "show processes side by side: state, steps, files, cost, time",
 		Long: `Compare shows processes with the same intent beside each other: how each one ended, its steps, how many of its
 calls failed, which files it changed, what it used and how long it worked. With one PROCESS it finds the others
-with the same intent: those with other models, and forks; at most 12, the newest. Of what processes below it have
-used a line tells that stands below the table.
+with the same intent: those with other models, and forks; at most 12, the newest. What the processes below it have
+used stands below the table.
 
 Columns: PID; NAME; MODEL; STATE, or how it ended; STEPS; FAILED, calls with an error, and commands that did not
 end with exit code 0; FILES, with the lines added and deleted; TOKENS; COST; TIME, without pauses.`,

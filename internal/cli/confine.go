@@ -16,7 +16,7 @@ import (
 // confineFlags adds the flags that say how the commands of a process are confined.
 func confineFlags(c *cobra.Command, level, net *string, bounds *types.Bounds, allow *[]string) {
 	c.Flags().StringVar(level, "sandbox", "", "confine its commands by: auto (what works here), bwrap, landlock; or off (see: rnix sandbox)")
-	c.Flags().StringVar(net, "net", "", "the network of its commands: none, hosts or open (default as configured; at first none)")
+	c.Flags().StringVar(net, "net", "", "network of its commands: none, hosts (those of --allow-host) or open (all); default as configured, else none")
 	allowHostFlag(c, allow)
 	c.Flags().Var(boundFlag[*types.Memory]{&bounds.Memory, "SIZE"}, "memory", "memory of all its commands and servers together, e.g. 4GiB, or none (see: rnix sandbox explain)")
 	c.Flags().Var(boundFlag[*types.Tasks]{&bounds.Processes, "N"}, "processes", "OS processes and threads of these together, e.g. 512, or none (default as configured; at first 2048)")

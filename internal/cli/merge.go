@@ -195,7 +195,8 @@ func showTree(out *output, t *ipc.Worktree) {
 		state += ", and more that is not committed"
 	}
 	out.talk("[kernel] %s changed on %s (%s), in %s", plural(len(t.Files), "file", "files"), branchText(t), state, oneLine(t.Dir))
-	for _, l := range [][2]string{{"rnix diff " + name, "shows what"}, {"rnix merge " + name, "takes it into your branch"}, {"rnix worktree pr " + name, "says how to make a pull request"}} {
+	for _, l := range [][2]string{{"rnix diff " + name, "shows what"}, {"rnix merge " + name, "takes it into your branch"}, {"rnix worktree pr " + name, "says how to make a pull request"},
+		{"rnix worktree rm " + name, "throws it away; what was in it can be got back"}} {
 		out.say(fmt.Sprintf("  %-24s %s", l[0], l[1]))
 	}
 }

@@ -87,10 +87,11 @@ func lineOf(ctx context.Context, in *os.File) (string, bool) {
 		if err != nil && !errors.Is(err, unix.EINTR) || n > 0 && ready[0].Revents&unix.POLLIN == 0 {
 			return "", false
 		}
-		if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); n <= 0 || err != nil || group != unix.Getpgrp() {
-			if n > 0 {
-				<-time.After(pollEvery)
-			}
+		if n <= 0 {
+			continue
+		}
+		if !foreground(in) {
+			<-time.After(pollEvery)
 			continue
 		}
 		k, err := in.Read(buf)
@@ -100,6 +101,12 @@ func lineOf(ctx context.Context, in *os.File) (string, bool) {
 		return strings.TrimSpace(string(buf[:k])), true
 	}
 	return "", false
+}
+
+// foreground reports whether this program has the terminal: one in the background is stopped when it reads there.
+func foreground(in *os.File) bool {
+	group, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
 
 // event takes note of what is asked and answered.
@@ -145,6 +152,14 @@ func (p *prompter) next(ctx context.Context) {
 		p.queue = p.queue[1:]
 		r, err := ipc.Call(ctx, p.client, ipc.ListAsks, ipc.AsksRequest{Number: n})
 		if err != nil || len(r.Asks) == 0 { // it was answered meanwhile
+			continue
+		}
+		if !foreground(p.in) {
+			e := &ipc.Event{Args: strconv.FormatUint(n, 10)}
+			if r.Asks[0].Question != nil {
+				e.Path = permit.AskPath
+			}
+			p.out.say("[ask] " + askLine(&r.Asks[0]) + "; " + answerWith(e))
 			continue
 		}
 		p.open, p.view.asking = &r.Asks[0], true

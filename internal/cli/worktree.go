@@ -21,8 +21,9 @@ func worktreeCmd(a *app) *cobra.Command {
 		Short: "the git work trees of processes",
 		Long: `A process that is started with --worktree works in its own git work tree, on its own branch, in
 the data directory. It stays when the process has ended, and a resumed process works in it again. See what is
-in it with rnix diff, and bring it into your branch with rnix merge.`,
-		Example: examples(`rnix run --worktree --name fix "Fix issue 12"`, `rnix worktree ls`, `cd "$(rnix worktree path fix)"`, `rnix diff fix`, `rnix merge fix`),
+in it with rnix diff, and bring it into your branch with rnix merge. Throw it away with rnix worktree rm, which
+keeps what was in it and prints the command that gives it back; once merged, that removes its branch, too.`,
+		Example: examples(`rnix run --worktree --name fix "Fix issue 12"`, `rnix worktree ls`, `cd "$(rnix worktree path fix)"`, `rnix diff fix`, `rnix merge fix`, `rnix worktree rm fix`),
 	}
 	return family(c, worktreeListCmd(a), worktreePathCmd(a), worktreePRCmd(a), worktreeRemoveCmd(a))
 }

@@ -30,6 +30,6 @@ func (s *Store) Letters(id types.UUID) ([]step.Letter, error) {
 }
 
 // PastAsks reads what a history was asked about and got an answer for, as far as it is on disk.
-func (s *Store) PastAsks(ctx context.Context, id types.UUID) ([]step.PastAsk, error) {
+func PastAsks(ctx context.Context, s *Store, id types.UUID) ([]step.PastAsk, error) {
 	return step.PastAsks(s.journal.Replay(ctx, id, 1))
 }

@@ -25,6 +25,8 @@ func (t *Theme) badge(p *row) (string, style) {
 		return t.pick("◼ ", "[S] "), yellow
 	case failed(p):
 		return t.pick("✗ ", "[F] "), red
+	case p.ended() && p.FailedCalls > 0:
+		return t.pick("✓!", "[D]!"), yellow
 	case p.ended():
 		return t.pick("✓ ", "[D] "), dim
 	case p.waitsForAnswer():

@@ -3,6 +3,7 @@ package tui
 import (
 	"time"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -23,6 +24,26 @@ type rows struct {
 	totals ipc.Totals
 	hidden int
 	whole  bool // there was a first frame
+	sum    listedSum
+}
+
+// listedSum is what all rows have used at a version of theirs.
+type listedSum struct {
+	ver, rows, tokens, unpriced int
+	usd                         price.USD
+}
+
+// listed is the totals, with the tokens and dollars of all that is listed, also of what has ended.
+func (r *rows) listed() ipc.Totals {
+	if s := (listedSum{ver: int(r.ver), rows: len(r.by)}); r.sum.ver != s.ver || r.sum.rows != s.rows {
+		for _, p := range r.by {
+			s.tokens, s.unpriced, s.usd = s.tokens+p.TokensUsed, s.unpriced+p.Unpriced, s.usd+price.FromFloat(p.CostUSD)
+		}
+		r.sum = s
+	}
+	t := r.totals
+	t.Tokens, t.Unpriced, t.CostUSD = r.sum.tokens, r.sum.unpriced, r.sum.usd.Float()
+	return t
 }
 
 // fold takes a frame in. keep is a process that stays when it is gone, until drop is called for it: the one that

@@ -35,6 +35,9 @@ func Line(t *Theme, text string) string { return t.line(text) }
 // Cells returns how many columns clean text takes, styles not counted.
 func Cells(t *Theme, text string) int { return t.cells(text) }
 
+// Pad fills a line up to n cells.
+func Pad(t *Theme, line string, n int) string { return t.pad(line, n) }
+
 // Cut returns one clean line in at most n cells; a cut one ends in an ellipsis. Styles in it are kept.
 func Cut(t *Theme, line string, n int) string { return t.cut(line, n) }
 

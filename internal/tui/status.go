@@ -16,6 +16,9 @@ func header(m *Model, w int) string {
 		left = "rnix top"
 	}
 	parts := totals(m.rows.totals)
+	if m.all {
+		parts = totals(m.rows.listed())
+	}
 	mid := strings.Join(parts, t.dot())
 	switch {
 	case m.rows.hidden > 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rnix/internal/launch"
+	"rnix/internal/records"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/types"
@@ -32,5 +33,5 @@ func (h Histories) Mark(ctx context.Context, id types.UUID, make func(pid types.
 
 // Past implements Stored.
 func (h Histories) Past(ctx context.Context, id types.UUID) ([]step.PastAsk, error) {
-	return h.Stored.Store.PastAsks(ctx, id)
+	return records.PastAsks(ctx, h.Stored.Store, id)
 }

@@ -16,7 +16,7 @@ type tally struct {
 func (t *tally) add(p *ipc.Proc, n int) {
 	switch p.State {
 	case "created", "running":
-		if awaitsLimit(p) {
+		if awaitsLimit(p) || p.Why() == types.SuspendAsk {
 			t.waiting += n
 		} else {
 			t.running += n
