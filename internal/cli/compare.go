@@ -25,13 +25,13 @@ func compareCmd(a *app) *cobra.Command {
 		Short:      "show processes side by side: state, steps, files, cost, time",
 		Long: `Compare shows processes with the same intent beside each other: how each one ended, its steps, how many of its
 calls failed, which files it changed, what it used and how long it worked. With one PROCESS it finds the others
-with the same intent: those with other models, and forks; at most 12, the newest. What the processes below it have
-used stands below the table.
+with the same intent: those with other models, and forks; at most 12, the newest. What the processes below them
+have used stands below the table.
 
 Columns: PID; NAME; MODEL; STATE, or how it ended; STEPS; FAILED, calls with an error, and commands that did not
 end with exit code 0; FILES, with the lines added and deleted; TOKENS; COST; TIME, without pauses.`,
-		Example: examples(`rnix run --worktree --name a --model sonnet "Fix issue 12"; rnix run --worktree --name b --model opus "Fix issue 12"; rnix compare a b`,
-			`rnix compare fix`, `rnix compare --json 3 4 | jq '{pid, failed_calls, cost_usd}'`),
+		Example: examples(`rnix run --worktree --name a --model sonnet "Fix issue 12"`, `rnix run --worktree --name b --model opus "Fix issue 12"`, `rnix compare a b`,
+			`rnix compare a`, `rnix compare --json 3 4 | jq '{pid, failed_calls, cost_usd}'`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, mostCompared, "a process, or several"),
 		ValidArgsFunction: completeProcs(a, true),

@@ -152,8 +152,15 @@ func tables(t *testing.T, frames ...any) *dashboard {
 			return nil
 		})
 		ipc.HandleStream(s, ipc.Events, past)
+		ipc.Handle(s, ipc.ShowCost, today)
 	})
 	return serve(t, Options{Socket: socket})
+}
+
+// today is what a stand-in says of the costs of the day.
+func today(context.Context, *ipc.Peer, ipc.CostRequest) (ipc.CostResponse, error) {
+	usd := 1.25
+	return ipc.CostResponse{Lines: []ipc.CostLine{}, Total: ipc.CostLine{Tokens: 345678, CostUSD: &usd}}, nil
 }
 
 // past streams the ends of steps of the last half an hour.

@@ -50,6 +50,8 @@ await scenario(async ({ page, problems }) => {
   problems.length = 0; // the refusals are told on the console
   await page.reload();
   await until(async () => (await field('intent').locator('textarea').inputValue()) === 'write a poem <b>now</b>', 'a reload loses the task');
+  want(!(await field('tree').getByRole('checkbox').isChecked()), 'the box of the work tree ticks itself');
+  await field('tree').getByRole('checkbox').check();
 
   // Two models, each in a work tree, side by side.
   await put('model', 'claude-sonnet-4-5, claude-haiku-4-5');
