@@ -41,7 +41,8 @@ function Input({ c }) {
 function Act({ c, r, id, step, working }) {
   const handed = result(c), change = r?.is_error ? null : edit(c); // a failed one has changed nothing
   if (handed !== null && !r?.is_error) return html`<div class="handed"><small>Result</small><${Markdown} value=${handed} /></div>`;
-  const state = r ? r.is_error && html`<span class="badge bad">failed</span>` : html`<span class=${working ? 'badge run' : 'badge'}>${working ? 'in hand' : 'no result'}</span>`;
+  const exit = r && !r.is_error && c.name === 'shell' && /\[exit code ([1-9]\d*)[^\n]*\]\s*$/.exec(r.content); // the last line of what the shell answers
+  const state = r ? (r.is_error && html`<span class="badge bad">failed</span>`) || (exit && html`<span class="badge bad">exit ${exit[1]}</span>`) : html`<span class=${working ? 'badge run' : 'badge'}>${working ? 'in hand' : 'no result'}</span>`;
   const told = r && !r.is_error && change ? '' : r?.content.trim().split('\n', 1)[0];
   return html`<div class="act" data-tool=${c.name}>
     <details><summary><b class="tool"><${Line} value=${c.name} most=${60} /></b> <${Line} value=${about(c)} most=${140} class="mono" /> ${state}${told && !change ? html` <${Line} value=${told} most=${100} class="told" />` : ''}</summary>
