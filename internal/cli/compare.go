@@ -85,7 +85,7 @@ func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, erro
 		case gone(err):
 			return nil, err
 		case err != nil:
-			one.Problem = errorText(err)
+			one.Problem = strings.TrimPrefix(errorText(err), p.UUID.String()+": ")
 		default:
 			one.Files = append(one.Files, d.Files...)
 		}
