@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/debug"
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -210,16 +211,6 @@ func sayUnpriced(out *output, procs []ipc.Proc) {
 		}
 	}
 	if len(models) > 0 {
-		out.talk("%s", noPrice(models))
+		out.talk("%s", price.Missing(models))
 	}
-}
-
-// noPrice says of which models no price is known, and how one is set.
-func noPrice(models []string) string {
-	slices.Sort(models)
-	more := ""
-	if n := len(models) - 3; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return "cost ?: no price is known for " + strings.Join(models[:min(len(models), 3)], ", ") + more + "; set it in prices.yaml, as this shows: rnix help cost"
 }

@@ -226,7 +226,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 		if out.talks() {
 			out.say(exitLine(out, r))
 			if r.Unpriced > 0 {
-				out.say("  " + noPrice([]string{modelName(r.Provider, r.Model)}))
+				out.say("  " + price.Missing([]string{modelName(r.Provider, r.Model)}))
 			}
 		} else if err != nil {
 			out.say(out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " " + exitText(&r.Exit))

@@ -125,8 +125,8 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 	field("failed", failedCalls(d.FailedCalls))
 	field("tokens", tokensText(&d.Proc)+limit(d.ContextBudget > 0, " of "+number(d.ContextBudget)))
 	field("cost", costText(&d.Proc)+limit(d.BudgetUSD > 0, fmt.Sprintf(" of $%.2f", d.BudgetUSD)))
-	if d.Unpriced > 0 {
-		field("", "? = no price is known for its model; set it in prices.yaml: rnix help cost")
+	if why := noPrices(t, []entry{{row: r}}); why != "" {
+		b.WriteString(why + "\n")
 	}
 	field("began", d.CreatedAt.Local().Format("2006-01-02 15:04:05"))
 	field("elapsed", debug.Age(r.elapsed(now)))

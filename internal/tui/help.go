@@ -30,6 +30,9 @@ func helpText(m *Model) string {
 		}
 		b.WriteString(name + "\n" + section)
 	}
+	if why := noPrices(m.env.t, m.list.entries); why != "" {
+		b.WriteString("\n" + why + "\n")
+	}
 	return b.String()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,12 +76,29 @@ func printTable(m *Model, w io.Writer, width int) error {
 			lines = append(lines, tableRow(m, cols, &m.list.entries[i], i, width))
 		}
 	}
+	if why := noPrices(t, m.list.entries); why != "" {
+		lines = append(lines, why)
+	}
 	for _, l := range lines {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l, " ")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// noPrices explains the "?" of a cost; empty = all prices are known.
+func noPrices(t *Theme, entries []entry) string {
+	var models []string
+	for i := range entries {
+		if p := &entries[i].row.Proc; p.Unpriced > 0 && !slices.Contains(models, t.modelName(p)) {
+			models = append(models, t.modelName(p))
+		}
+	}
+	if len(models) == 0 {
+		return ""
+	}
+	return price.Missing(models)
 }
 
 // totals is what the header says of all processes.

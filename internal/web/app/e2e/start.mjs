@@ -86,6 +86,9 @@ await scenario(async ({ page, problems }) => {
   await page.getByText('In a terminal', { exact: true }).click();
   await forms('tree');
   const undo = await page.locator('.done-note code').last().textContent();
+  await page.reload(); // it is known then that nothing is left to be merged
+  await page.locator('.done-note', { hasText: 'has all of it already' }).waitFor();
+  want((await page.getByRole('button', { name: 'Merge…' }).count()) === 0, 'what is merged is offered again');
   await page.goto(`${origin}/#/process/${two}/files`);
   await page.getByRole('button', { name: 'Merge…' }).click();
   await dialog.getByRole('button', { name: 'Merge', exact: true }).click();

@@ -7,7 +7,7 @@ import { newTable, fold, arrange, elapsed, condition, ending, labels, matches } 
 import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
-import { changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
+import { askText, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { sharing } from '../src/lib/compare.js';
 import { verdict } from '../src/pages/system/doctor.js';
@@ -24,6 +24,13 @@ test('no part of a template outlives what it was made for', () => {
 test('one that has completed says how many of its calls failed', () => {
   const of = (code, failed_calls) => ending({ exit: { code, reason: code ? 'error' : 'completed' }, failed_calls });
   assert.deepEqual([of(0, 0), of(0, 1), of(0, 3), of(1, 0), of(1, 2)], ['', 'completed · 1 failed call', 'completed · 3 failed calls', 'error', 'error · 2 failed calls']);
+});
+
+test('the log says what was asked, and who has answered how', () => {
+  assert.equal(askText({ kind: 'asked', args: '3', result: 'shell', text: 'shell ls' }), 'ask 3, because of the rule shell: shell ls');
+  assert.equal(askText({ kind: 'asked', args: '3', text: '"Which?"' }), 'ask 3, a question of the agent: "Which?"');
+  assert.equal(askText({ kind: 'answered', args: '3', result: 'deny', text: 'not on a Friday' }), 'ask 3: a person has denied it: not on a Friday');
+  assert.equal(askText({ kind: 'log', text: 'x' }), undefined);
 });
 
 test('what doctor finds is said in a sentence', () => {
