@@ -100,6 +100,7 @@ func (w *anyMarkers) next() *step.Record {
 		r.Kind, r.Message, r.Answer = step.KindMessage, &rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "x"}, &a
 	case n == 1:
 		r.Kind, r.Step = step.KindStep, a.Begin()
+		r.Step.FailedCalls = w.r.IntN(3)
 	default:
 		m := w.marker()
 		r.Kind, r.Marker = step.KindMarker, &m
