@@ -23,7 +23,8 @@ type Manifest struct {
 	MaxSteps      *int     `yaml:"max_steps" json:"max_steps,omitempty"`           // 0 = no limit
 	Skills        []string `yaml:"skills" json:"skills,omitempty"`                 // names; their bodies go into the prompt
 	Devices       []string `yaml:"devices" json:"devices,omitzero"`                // allowed device paths; absent = all, [] = none
-	MCP           []string `yaml:"mcp" json:"mcp,omitempty"`                       // names from mcp.yaml or .mcp.json
+	MCP           []string `yaml:"mcp" json:"mcp,omitempty"`                       // names from mcp.yaml or .mcp.json; absent = those of a trusted project's .mcp.json
+	MCPRequired   []string `yaml:"mcp_required" json:"mcp_required,omitempty"`     // those of MCP without which it is not started
 	Env           []string `yaml:"env" json:"env,omitempty"`                       // names of variables that its OS children may see besides the usual ones
 	StepTimeout   Duration `yaml:"step_timeout" json:"step_timeout,omitzero"`      // of one step
 	ProjectDoc    *bool    `yaml:"project_doc" json:"project_doc,omitempty"`       // put the nearest AGENTS.md into the prompt; absent = true
@@ -80,6 +81,7 @@ type Agent struct {
 	Instructions string // instructions.md
 	Loaded       []Skill
 	MCPConfigs   []MCPServer
+	LeftOut      []string // servers that it is offered and cannot have, each with the reason
 	Wrong        Problems // in its list of devices: see MayStart
 	Doc          Document // AGENTS.md; the zero value if there is none
 }
@@ -152,6 +154,10 @@ type MCPServer struct {
 	MaxOutput int `json:"max_output,omitempty" yaml:"max_output,omitempty"`
 	// Sandbox is what a server of type stdio needs of the sandbox.
 	Sandbox ServerSandbox `json:"sandbox,omitzero" yaml:"sandbox,omitempty"`
+
+	// Required says that an agent is not started without it, and Offered that the agent has it since its project offers it to all. Load sets them.
+	Required bool `json:"-" yaml:"-"`
+	Offered  bool `json:"-" yaml:"-"`
 }
 
 // SystemPrompt returns the agent's instructions, the bodies of its skills and the project's

@@ -14,7 +14,9 @@ type LoadOptions struct {
 	WorkDir    string     // where it will work: the nearest AGENTS.md from here counts; "" = none
 	ProjectDir string     // the project's root, where the search for AGENTS.md ends; "" = WorkDir only
 	Servers    []MCPEntry // the configured MCP servers, as LoadMCP returns them
-	ExtraMCP   []string   // servers besides the agent's own
+	ExtraMCP   []string   // servers besides the agent's own, without which it is not started
+	OfferedMCP []string   // servers that it has besides if they can be used: see MayOffer
+	OnlyMCP    bool       // it has those of ExtraMCP and no others
 	// TrustProject lets the servers of the project's files be started or contacted: they are commands
 	// and addresses from the repository, and may use the caller's variables. Without it an agent that
 	// names one is refused.
@@ -79,11 +81,48 @@ func (c *Catalog) Skill(name string) (Skill, error) {
 
 // addServers resolves the names of MCP servers, the agent's first.
 func (a *Agent) addServers(o LoadOptions) error {
+	if o.OnlyMCP {
+		for _, name := range a.MCPRequired {
+			if !slices.Contains(o.ExtraMCP, name) {
+				return invalid("LoadAgent", name, "the agent %s is not started without the mcp server %s; name it with --mcp %s, or leave --no-mcp out", a.Name, name, name)
+			}
+		}
+		a.MCP = nil
+	}
 	for _, name := range o.ExtraMCP {
 		if !slices.Contains(a.MCP, name) {
 			a.MCP = append(a.MCP, name)
 		}
 	}
+	if err := a.addNamed(o); err != nil {
+		return err
+	}
+	for _, name := range o.OfferedMCP {
+		i := slices.IndexFunc(o.Servers, func(e MCPEntry) bool { return e.Name == name })
+		switch {
+		case slices.Contains(a.MCP, name):
+		case i < 0:
+			a.LeftOut = append(a.LeftOut, "the MCP server "+name+" is left out: it is not set up any more")
+		case o.Servers[i].Scope == ScopeProject && !o.TrustProject:
+			a.LeftOut = append(a.LeftOut, "the MCP server "+name+" is left out: its project is not trusted any more; look at it with: rnix trust")
+		case len(o.Servers[i].Problems.Errors()) > 0: // whoever reads the files is told of it
+		case !o.Servers[i].Disabled:
+			s := o.Servers[i].MCPServer.clone()
+			s.Offered = true
+			a.MCPConfigs = append(a.MCPConfigs, s)
+		}
+	}
+	return nil
+}
+
+// MayOffer reports whether an agent has the servers that a project offers to all: one that names its servers has just these, and one with a list of
+// devices has those that the list covers.
+func (m *Manifest) MayOffer() bool {
+	return m.MCP == nil && (m.Devices == nil || slices.ContainsFunc(m.Devices, func(p string) bool { return p == "/" || p == "/mnt" || p == "/mnt/mcp" }))
+}
+
+// addNamed adds the servers that are named.
+func (a *Agent) addNamed(o LoadOptions) error {
 	for _, name := range a.MCP {
 		i := slices.IndexFunc(o.Servers, func(e MCPEntry) bool { return e.Name == name })
 		if i < 0 {
@@ -103,7 +142,9 @@ func (a *Agent) addServers(o LoadOptions) error {
 		case e.Disabled:
 			return invalid("LoadAgent", name, "the mcp server is disabled in %s", e.Source)
 		}
-		a.MCPConfigs = append(a.MCPConfigs, e.MCPServer.clone())
+		s := e.MCPServer.clone()
+		s.Required = slices.Contains(o.ExtraMCP, name) || slices.Contains(a.MCPRequired, name)
+		a.MCPConfigs = append(a.MCPConfigs, s)
 	}
 	return nil
 }
@@ -113,6 +154,7 @@ func (a *Agent) addServers(o LoadOptions) error {
 func (m Manifest) clone() Manifest {
 	m.ContextBudget, m.BudgetUSD, m.MaxSteps, m.ProjectDoc = copyOf(m.ContextBudget), copyOf(m.BudgetUSD), copyOf(m.MaxSteps), copyOf(m.ProjectDoc)
 	m.Skills, m.Devices, m.MCP, m.Env = slices.Clone(m.Skills), slices.Clone(m.Devices), slices.Clone(m.MCP), slices.Clone(m.Env)
+	m.MCPRequired = slices.Clone(m.MCPRequired)
 	return m
 }
 

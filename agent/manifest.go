@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,6 +112,12 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 	}
 	names(d, "skills", m.Skills, "a skill", ValidName)
 	names(d, "mcp", m.MCP, "an MCP server", ValidName)
+	names(d, "mcp_required", m.MCPRequired, "an MCP server", ValidName)
+	for i, name := range m.MCPRequired {
+		if at := "mcp_required[" + itoa(i) + "]"; !slices.Contains(m.MCP, name) && !reported(d, at) {
+			d.Problemf(at, "%q is not among mcp; name it there too", name)
+		}
+	}
 	names(d, "env", m.Env, "an environment variable; only names stand here, not values", envPattern().MatchString)
 	names(d, "devices", m.Devices, "a device path, such as /dev/fs", func(p string) bool {
 		return strings.HasPrefix(p, "/") && (p == "/" || filepath.Clean(p) == p)

@@ -18,6 +18,7 @@ type MCPEntry struct {
 	MCPServer
 	Source   string   // file:line
 	Scope    string   // project or user
+	Shared   bool     // it stands in the project's .mcp.json, which offers it to all who work there
 	Problems Problems // of this server
 }
 

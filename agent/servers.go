@@ -33,7 +33,9 @@ func LoadMCP(p Places, lookup Lookup, trustProject bool) ([]MCPEntry, Problems) 
 			if e.Scope = pl.scope; e.Scope == ScopeProject {
 				e.Problems = append(e.Problems, e.projectSandbox()...)
 			}
+			e.Shared = name == ".mcp.json"
 			if first, ok := byName[e.Name]; ok {
+				e.Shared = e.Shared || first.Shared
 				ps = append(ps, Problem{File: first.Source, Warning: true, Message: "hidden: the mcp server " + e.Name + " is taken from " + e.Source})
 			}
 			byName[e.Name] = e

@@ -15,6 +15,7 @@ type SpawnRequest struct {
 	TimeoutMs    int64    `json:"timeout_ms,omitempty"` // of the whole process; 0 = none
 	Cwd          string   `json:"cwd,omitempty"`        // absolute
 	MCP          []string `json:"mcp,omitempty"`        // servers to mount besides the agent's
+	NoMCP        bool     `json:"no_mcp,omitempty"`     // it has no servers but those of MCP: not the agent's, nor those of a trusted project's .mcp.json
 	Skills       []string `json:"skills,omitempty"`     // that are loaded from the beginning, besides the agent's
 	Parent       string   `json:"parent,omitempty"`
 	TrustProject bool     `json:"trust_project,omitempty"` // the project's MCP servers, providers and agents count, whatever they ask for
@@ -101,6 +102,8 @@ type WaitResponse struct {
 	Steps        int     `json:"steps"`
 	FailedCalls  int     `json:"failed_calls,omitempty"`
 	Suspended    bool    `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
+	// MCPDown are its MCP servers that could not be reached at its end, each with the reason; nothing is known of a run of an earlier daemon.
+	MCPDown []string `json:"mcp_down,omitempty"`
 	types.Denials
 }
 
@@ -159,6 +162,8 @@ type Proc struct {
 	Children  []OSChild         `json:"os_children,omitempty"`
 	// PendingSignals have come and are blocked. They do not outlive the run.
 	PendingSignals []types.Signal `json:"pending_signals,omitempty"`
+	// MCPDown are its MCP servers that cannot be reached in this run, each with the reason: "tracker: no such file".
+	MCPDown []string `json:"mcp_down,omitempty"`
 }
 
 // Why returns why the process is suspended, or what a running one waits for; "" = for nothing, or for what only its words say.

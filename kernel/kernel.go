@@ -158,8 +158,9 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	k.children = &offspring{table: k.table, mail: k.mail, lifecycle: cfg.Lifecycle, stopped: &k.stopped, events: k.events, log: k.log}
 	k.vfs = vfs.New(cfg.Devices, k.Caller)
 	k.servers = &servers{manager: cfg.Mounts, devices: cfg.Devices, tracer: k.tracer, events: k.events, log: k.log,
-		caller: func(p *Process) vfs.Caller { return p.caller(k) }}
+		caller: func(p *Process) vfs.Caller { return p.caller(k) }, secrets: cfg.Secrets}
 	k.doing = &activity{lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets} // before the watchdog, which uses it, runs
+	k.servers.doing = k.doing
 	k.reaper = &reaper{table: k.table, contexts: k.ctxMgr, saves: k.saves, doing: k.doing, store: k.store, events: k.events, log: k.log,
 		stopped: &k.stopped, wake: make(chan struct{}, 1)}
 	k.reaper.start()

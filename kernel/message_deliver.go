@@ -17,6 +17,9 @@ type postman struct {
 
 // Deliver implements loop.Host.
 func (h postman) Deliver() error {
+	if err := h.deliverNews(); err != nil {
+		return err
+	}
 	if h.p.box.Len() == 0 {
 		return nil
 	}

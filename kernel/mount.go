@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/event"
+	"rnix/internal/redact"
 	"rnix/internal/yamlfile"
 	"rnix/types"
 	"rnix/vfs"
@@ -23,6 +24,8 @@ type servers struct {
 	events  *event.Log
 	log     *slog.Logger
 	caller  func(*Process) vfs.Caller
+	doing   *activity
+	secrets *redact.Set
 }
 
 // Mount puts an MCP server at path.
@@ -83,7 +86,8 @@ func serversOf(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
 	return out
 }
 
-// mountFor mounts servers for a process, side by side, all or none. A mount gives the process the
+// mountFor mounts servers for a process, side by side. One that cannot be started and is not needed becomes a warning, which the model is told;
+// with any other that cannot, none is mounted. A mount gives the process the
 // right to its path, but only if the caller and the parent leave it room: a list that was given and
 // does not cover /mnt/mcp means that the process gets no server.
 func (v *servers) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
@@ -93,23 +97,30 @@ func (v *servers) mountFor(ctx context.Context, p, parent *Process, list []agent
 			continue
 		}
 		if !mayMount(p, parent, s.Name) {
-			if p.opts.From == nil {
+			if p.opts.From == nil && !s.Offered {
 				say(v.events, p, "warning", "the MCP server "+s.Name+" is left out: the process may not open "+mcpRoot+"/"+s.Name+" (--allow, --deny, or what its parent may)")
 			}
 			continue
 		}
 		set = append(set, vfs.PathConfig{Path: mcpRoot + "/" + p.PID.String() + "-" + s.Name,
-			Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: v.caller(p)}})
+			Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: v.caller(p), Tell: v.heard(p, s.Name)}, Spare: spared(&s)})
 	}
 	if len(set) == 0 {
 		return nil
 	}
 	start := time.Now()
-	if err := v.mountBy(ctx, parent, set); err != nil {
+	down, err := v.mountBy(ctx, parent, set)
+	if err != nil {
 		return err
 	}
+	for i := range down {
+		v.startFailed(p, &down[i])
+	}
 	for _, s := range set {
-		p.MCPMounts = append(p.MCPMounts, s.Path)
+		p.MCPMounts = append(p.MCPMounts, s.Path) // also of one that is down: a reload starts it, and a resume tries again
+		if slices.ContainsFunc(down, func(d vfs.Down) bool { return d.Path == s.Path }) {
+			continue
+		}
 		v.events.Append(event.Event{Kind: event.Mounted, PID: p.PID, UUID: p.UUID, Path: s.Path, Dur: time.Since(start)})
 	}
 	slices.Sort(p.MCPMounts)
@@ -117,6 +128,18 @@ func (v *servers) mountFor(ctx context.Context, p, parent *Process, list []agent
 		p.Rights.Allowed = clean(append(slices.Clone(p.Rights.Allowed), p.MCPMounts...))
 	}
 	return v.deniedTools(p)
+}
+
+// spared says for which reasons a process begins without a server. What a call names, or the agent needs, must be there. Whatever else the agent
+// names may be away, but not be refused, which a person has to decide; what a project offers to all may be refused too.
+func spared(s *agent.MCPServer) func(error) bool {
+	switch {
+	case s.Required:
+		return nil
+	case s.Offered:
+		return func(error) bool { return true }
+	}
+	return func(err error) bool { return types.CodeOf(err) != types.ErrPermission }
 }
 
 // deniedTools refuses a denial of a tool that a server of the process does not have: a slip in its name would deny nothing.
@@ -135,7 +158,7 @@ func (v *servers) deniedTools(p *Process) error {
 			for _, t := range v.devices.Tools(m) {
 				names = append(names, strings.TrimPrefix(t.Path, m+"/tools/"))
 			}
-			if slices.Contains(names, tool) {
+			if len(names) == 0 || slices.Contains(names, tool) { // one that is down has none
 				continue
 			}
 			near := ""
@@ -149,38 +172,49 @@ func (v *servers) deniedTools(p *Process) error {
 }
 
 // mountBy is mountSet, traced as calls of the one who starts the process: the process does nothing yet.
-func (v *servers) mountBy(ctx context.Context, p *Process, set []vfs.PathConfig) error {
+func (v *servers) mountBy(ctx context.Context, p *Process, set []vfs.PathConfig) ([]vfs.Down, error) {
 	under := make([]sysCall, len(set))
 	for i := range set {
 		under[i] = v.tracer.call(p, "Mount", set[i].Path)
 		under[i].begins("")
 	}
-	err := v.mountSet(ctx, set)
+	down, err := v.mountSet(ctx, set)
 	for i := range under {
-		under[i].ends("", "", err)
+		failed := err
+		for _, d := range down {
+			if d.Path == set[i].Path {
+				failed = d.Reason
+			}
+		}
+		under[i].ends("", "", failed)
 	}
-	return err
+	return down, err
 }
 
-// mountSet mounts all or none: side by side if the mount manager can, else one after the other.
-func (v *servers) mountSet(ctx context.Context, set []vfs.PathConfig) error {
+// mountSet mounts all that are not spared or none: side by side if the mount manager can, else one after the other.
+func (v *servers) mountSet(ctx context.Context, set []vfs.PathConfig) (down []vfs.Down, err error) {
 	if v.manager == nil {
-		return noMounts(set[0].Path)
+		return nil, noMounts(set[0].Path)
 	}
 	if m, ok := v.manager.(interface {
-		MountSet(context.Context, []vfs.PathConfig) error
+		MountSet(context.Context, []vfs.PathConfig) ([]vfs.Down, error)
 	}); ok {
 		return m.MountSet(ctx, set)
 	}
 	for i, s := range set {
-		if err := v.manager.Mount(s.Path, s.Config); err != nil {
+		err := v.manager.Mount(s.Path, s.Config)
+		switch {
+		case err == nil:
+		case s.Spare != nil && s.Spare(err):
+			down = append(down, vfs.Down{Path: s.Path, Server: s.Config.Name, Reason: err})
+		default:
 			for _, up := range set[:i] {
 				_ = v.manager.Unmount(up.Path) // what failed before matters more
 			}
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return down, nil
 }
 
 func noMounts(path string) error {

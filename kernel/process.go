@@ -112,6 +112,9 @@ type Process struct {
 	kids kids // of an agent
 	asks questions
 
+	servers serverNews          // of its MCP servers
+	renewed atomic.Pointer[kit] // in the place of kit, since a person has reloaded a server; nil = none has
+
 	compact compactWish
 
 	gate   gate.Gate
@@ -276,6 +279,7 @@ type Info struct {
 	ReadRoots  []string
 	Rights     Rights
 	MCPMounts  []string
+	MCPDown    []string // its MCP servers that cannot be reached, each with the reason
 	Tools      []string
 	Plan       string
 	Children   []types.PID
@@ -293,6 +297,9 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	defer p.mu.Unlock()
 	r.takeLocked(p, now)
 	i := r.info()
+	if kt := p.renewed.Load(); kt != nil {
+		i.Tools = kt.names
+	}
 	i.Children, i.Hand, i.Decided, i.Pending, i.Ending = children, handLocked(p), p.decided, p.sigs.Pending(), p.fatal
 	shut, since := r.shut, r.pausedAt
 	if p.state == types.StateRunning {

@@ -79,6 +79,7 @@ type remains struct {
 	blocked          []types.Signal
 	skills           []string
 	denials          types.Denials
+	down             []string // of its MCP servers
 }
 
 // takeLocked notes what there is of a process now, p.mu held, but for its PPID and its limit.
@@ -98,7 +99,7 @@ func (r *remains) takeLocked(p *Process, now time.Time) {
 	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked.Waits()
 	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
 	r.elapsed, r.pausing, r.exit, r.result, r.plan, r.skills = elapsed, paused, p.exit, p.result, p.plan, p.skills
-	r.blocked, r.denials = p.BlockedSignals, p.asks.refusals()
+	r.blocked, r.denials, r.down = p.BlockedSignals, p.asks.refusals(), p.servers.list()
 	if p.state < types.StateZombie {
 		r.blocked = p.sigs.Blocked() // SigBlock has changed it, perhaps
 	}
@@ -137,7 +138,7 @@ func (r *remains) info() *Info {
 	i := &Info{
 		ProcStatus: r.status(), State: r.state, Estimated: r.progress.Estimated, Spending: r.progress.Spending,
 		EndedAt: r.ended, Elapsed: r.elapsed, PausedFor: r.pausing, Result: r.result, ReadRoots: r.ReadRoots,
-		Rights: r.Rights, MCPMounts: r.MCPMounts, Plan: r.plan, Tools: r.tools,
+		Rights: r.Rights, MCPMounts: r.MCPMounts, MCPDown: r.down, Plan: r.plan, Tools: r.tools,
 		Suspended: r.suspended, Paused: r.shut, Parked: r.parked, Wake: r.wake, Purse: r.broke,
 		Origin: r.origin, OriginStep: r.originStep, Runs: r.runs, Earlier: r.earlier,
 	}
@@ -150,6 +151,9 @@ func (r *remains) info() *Info {
 // weight is how many bytes a tombstone holds, roughly, besides itself.
 func (r *remains) weight() int {
 	n := len(r.Intent) + len(r.result) + len(r.plan) + len(r.OnInterrupt)
+	for _, text := range r.down {
+		n += len(text)
+	}
 	for key, value := range r.Labels {
 		n += len(key) + len(value)
 	}

@@ -13,7 +13,7 @@ import (
 // device is what a path is registered with.
 type device struct {
 	open  VFSFileFactory
-	tools []Tool
+	tools atomic.Pointer[[]Tool] // what it points to is not changed
 }
 
 // DeviceRegistry maps paths to factories. A path is found exactly, else by its longest registered
@@ -41,21 +41,41 @@ func (r *DeviceRegistry) RegisterTools(path string, factory VFSFileFactory, tool
 	if err := checkPath(path); err != nil || path == "/" || path != gopath.Clean(path) {
 		return types.Errorf(types.ErrInvalid, "Register", path, "not an absolute, clean path")
 	}
-	for _, t := range tools {
-		if !Below(t.Path, path) {
-			return types.Errorf(types.ErrInvalid, "Register", path, "tool %s has path %s outside the device", t.Name, t.Path)
-		}
+	d := &device{open: factory}
+	if err := d.offer(path, tools); err != nil {
+		return err
 	}
 	depth := strings.Count(path, "/")
 	if depth > maxDepth {
 		return types.Errorf(types.ErrInvalid, "Register", path, "path has more than %d elements", maxDepth)
 	}
 	r.depths[depth].Add(1) // before the path can be found
-	if err := r.registry.Register(path, &device{open: factory, tools: slices.Clone(tools)}); err != nil {
+	if err := r.registry.Register(path, d); err != nil {
 		r.depths[depth].Add(-1)
 		return types.Errorf(types.ErrInvalid, "Register", path, "path is taken")
 	}
 	return nil
+}
+
+// offer sets the tools of a device that has this path.
+func (d *device) offer(path string, tools []Tool) error {
+	for _, t := range tools {
+		if !Below(t.Path, path) {
+			return types.Errorf(types.ErrInvalid, "Register", path, "tool %s has path %s outside the device", t.Name, t.Path)
+		}
+	}
+	own := slices.Clone(tools)
+	d.tools.Store(&own)
+	return nil
+}
+
+// SetTools replaces the tools of the device registered at exactly path. Their paths must be path or below. NOT_FOUND without such a device.
+func (r *DeviceRegistry) SetTools(path string, tools []Tool) error {
+	d, ok := r.registry.Lookup(path)
+	if !ok {
+		return types.Errorf(types.ErrNotFound, "Register", path, "no such device")
+	}
+	return d.offer(path, tools)
 }
 
 // Unregister removes the device at path. Files that are open stay open.
@@ -115,7 +135,7 @@ func (r *DeviceRegistry) Paths() []string {
 // change them.
 func (r *DeviceRegistry) Tools(path string) []Tool {
 	if d, ok := r.registry.Lookup(path); ok {
-		return d.tools
+		return *d.tools.Load()
 	}
 	return nil
 }

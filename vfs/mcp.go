@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"rnix/agent"
 )
@@ -15,6 +16,53 @@ type MCPConfig struct {
 	// Pinned are the programs and scripts of a project that it starts, as a person has looked at them: nothing else is started in their place; nil =
 	// no person has.
 	Pinned *Pinned
+	// Tell is told what becomes of the server after it was mounted; nil = nobody is. It may be called from any goroutine, and must not block.
+	Tell func(MCPNews)
+}
+
+// MCPNews is something that has become of a mounted server.
+type MCPNews struct {
+	Kind   MCPNewsKind
+	Reason error      // of NewsLost and NewsFailed
+	Tools  ToolChange // of NewsTools
+}
+
+// MCPNewsKind says what has become of a server.
+type MCPNewsKind int
+
+const (
+	// NewsLost: its connection has ended. The next call connects again.
+	NewsLost MCPNewsKind = iota + 1
+	// NewsFailed: it could not be connected again. A later call tries once more.
+	NewsFailed
+	// NewsBack: it is connected again.
+	NewsBack
+	// NewsList: it says that its tools have changed. The mount manager hears it, and tells NewsTools in its place.
+	NewsList
+	// NewsTools: its tools are different from what was told last.
+	NewsTools
+)
+
+// MCPState is how the connection to a server is.
+type MCPState struct {
+	State  string    // one of the constants below
+	Since  time.Time // of this state
+	Reason error     // of lost and failed
+	OSPID  int       // of a server that is an OS child, while it runs; 0 = it is none
+}
+
+// The states of a server. Part of the wire format.
+const (
+	MCPStarting   = "starting"   // for the first time
+	MCPRunning    = "running"    // it answered last
+	MCPRestarting = "restarting" // by a call, or a reload
+	MCPLost       = "lost"       // the next call connects again
+	MCPFailed     = "failed"     // it could not be started, or not again
+)
+
+// MCPStater is a transport that says how its connection is.
+type MCPStater interface {
+	State() MCPState
 }
 
 // Pinned are files of a project by what they are.
@@ -44,6 +92,11 @@ type MCPTransport interface {
 	Close() error
 	// Ping checks that the server answers.
 	Ping(ctx context.Context) error
+}
+
+// MCPCloser is a transport that is closed for a reason, which calls under way are told.
+type MCPCloser interface {
+	CloseFor(reason error) error
 }
 
 // TransportFactory makes the transport for a configuration, without connecting.

@@ -28,20 +28,17 @@ const (
 // transport's own time limit, or an unmount, bounds that. Opened for writing as well, it is fetched by
 // Write, of {} or nothing, which can be cancelled.
 type mcpFiles struct {
-	transport MCPTransport
-	limit     int             // bytes of one answer
-	tools     json.RawMessage // the result of tools/list at the time of the mount
-	last      *lastResults
+	server *served
+	limit  int // bytes of one answer
+	last   *lastResults
 }
 
-// mcpFileFactory opens the files of the server behind transport.
-func mcpFileFactory(transport MCPTransport, maxOutput int, tools json.RawMessage) VFSFileFactory {
-	m := mcpFiles{transport: transport, limit: maxOutput, tools: tools}
-	if m.limit <= 0 {
-		m.limit = defaultMaxOutput
+// mcpFileFactory opens the files of a server.
+func mcpFileFactory(server *served) VFSFileFactory {
+	last := newLastResults(4 * server.limit())
+	return func(subpath string, flags OpenFlag) (VFSFile, error) {
+		return mcpFiles{server: server, limit: server.limit(), last: last}.open(subpath, flags)
 	}
-	m.last = newLastResults(4 * m.limit)
-	return m.open
 }
 
 func (m mcpFiles) open(subpath string, flags OpenFlag) (VFSFile, error) {
@@ -50,12 +47,16 @@ func (m mcpFiles) open(subpath string, flags OpenFlag) (VFSFile, error) {
 		return &mcpContent{name: "/", data: []byte(`["tools","resources"]`), names: []string{"resources/", "tools/"}}, nil
 	case subpath == "/tools" || subpath == "/tools/":
 		if !flags.CanWrite() { // known since the mount
-			return listed("tools", m.tools, m.limit)
+			list, err := m.server.told()
+			if err != nil {
+				return nil, err
+			}
+			return listed("tools", list, m.limit)
 		}
 		return m.fetched("tools", flags, m.list("tools/list", "tools"))
 	case subpath == "/resources" || subpath == "/resources/":
 		if !flags.CanWrite() {
-			list, err := m.transport.Call(context.Background(), "resources/list", nil) // the transport has its own time limit
+			list, err := m.ask(context.Background(), "resources/list", nil) // the transport has its own time limit
 			if err != nil {
 				return nil, err
 			}
@@ -74,6 +75,15 @@ func (m mcpFiles) open(subpath string, flags OpenFlag) (VFSFile, error) {
 		return m.fetched(uri, flags, m.read(uri))
 	}
 	return nil, types.Errorf(types.ErrNotFound, "Open", "", "a server has tools and resources, and nothing else: open tools/<name> or resources/<uri>")
+}
+
+// ask performs a method on the server as it is now.
+func (m mcpFiles) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	transport, err := m.server.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, method, params)
 }
 
 // listed returns a file with the result of a list.
@@ -108,7 +118,7 @@ func (m mcpFiles) fetched(name string, flags OpenFlag, get fetch) (VFSFile, erro
 
 func (m mcpFiles) list(method, key string) fetch {
 	return func(ctx context.Context) ([]byte, error) {
-		result, err := m.transport.Call(ctx, method, nil)
+		result, err := m.ask(ctx, method, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +135,7 @@ func (m mcpFiles) read(uri string) fetch {
 		if err != nil {
 			return nil, types.Errorf(types.ErrInvalid, "Open", "", "%w", err)
 		}
-		result, err := m.transport.Call(ctx, "resources/read", params)
+		result, err := m.ask(ctx, "resources/read", params)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +156,7 @@ func (m mcpFiles) call(name string) func(context.Context, Caller, []byte) ([]byt
 		if err != nil {
 			return nil, types.Errorf(types.ErrInvalid, "Write", "", "%w", err)
 		}
-		result, err := m.transport.Call(ctx, "tools/call", params)
+		result, err := m.ask(ctx, "tools/call", params)
 		if err != nil {
 			return nil, err
 		}

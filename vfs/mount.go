@@ -1,7 +1,9 @@
 package vfs
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,21 +32,34 @@ type MountManager struct {
 
 // mount is one server, under way, up, or leaving.
 type mount struct {
-	path      string
-	config    MCPConfig
-	since     time.Time
-	cancel    context.CancelCauseFunc // ends a mount under way
-	settled   chan struct{}           // closed when the mount is up or has failed
-	left      chan struct{}           // closed when nothing is left of it
-	transport MCPTransport            // set before settled is closed; nil if the mount failed
-	offer     offer                   // set before settled is closed
-	leaving   bool                    // guarded by MountManager.mu: somebody is unmounting it
+	path    string
+	config  MCPConfig // with which it was mounted
+	since   time.Time
+	life    context.Context         // ends with the unmount
+	end     context.CancelCauseFunc // of life
+	settled chan struct{}           // closed when the mount is up or has failed
+	left    chan struct{}           // closed when nothing is left of it
+	served  served
+	up      bool           // set before settled is closed: it is in the name space
+	leaving bool           // guarded by MountManager.mu: somebody is unmounting it
+	work    sync.WaitGroup // reloads, and what lists tools anew; added to under MountManager.mu while it is not leaving
+	hearing hearing
 }
 
 // PathConfig is a server and where to mount it.
 type PathConfig struct {
 	Path   string
 	Config MCPConfig
+	// Spare reports whether the rest of a set is mounted although this server could not be started, for the reason given: it is mounted without
+	// tools then, until a reload starts it. nil = never.
+	Spare func(reason error) bool
+}
+
+// Down is a server of a set that could not be started, and was spared.
+type Down struct {
+	Path   string
+	Server string
+	Reason error
 }
 
 // MountInfo describes a mount.
@@ -56,6 +71,7 @@ type MountInfo struct {
 	Tools     int       `json:"tools"`               // how many are offered to the model
 	Truncated bool      `json:"truncated,omitempty"` // the server has more tools than are taken
 	Mounting  bool      `json:"mounting,omitempty"`  // not up yet
+	MCPState
 }
 
 // NewMountManager returns a manager without mounts.
@@ -73,71 +89,99 @@ func (m *MountManager) Mount(path string, config MCPConfig) error {
 // Unmount or the configuration's MountTimeout ends it; and with the transport's own code otherwise.
 // The error names the server and the phase that failed. A mount that failed leaves nothing behind.
 func (m *MountManager) MountContext(ctx context.Context, path string, config MCPConfig) error {
+	_, err := m.mount(ctx, PathConfig{Path: path, Config: config})
+	return err
+}
+
+// mount is MountContext, and returns why a server is down that was spared.
+func (m *MountManager) mount(ctx context.Context, s PathConfig) (down, err error) {
+	path, config := s.Path, s.Config
 	if err := checkMountPath(path); err != nil {
-		return err
+		return nil, err
 	}
 	if config.Name == "" {
 		config.Name = serverOf(path)
 	}
 	if config.Disabled {
-		return types.Errorf(types.ErrInvalid, "Mount", path, "server %s is disabled in its configuration", config.Name)
+		return nil, types.Errorf(types.ErrInvalid, "Mount", path, "server %s is disabled in its configuration", config.Name)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if limit := config.MountTimeout.Or(defaultMountTimeout); limit > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("not ready within "+limit.String()+" (mount_timeout)"))
-		defer stop()
-	}
-	t := &mount{path: path, config: config, since: time.Now(), cancel: cancel,
-		settled: make(chan struct{}), left: make(chan struct{})}
+	t := &mount{path: path, config: config, since: time.Now(), settled: make(chan struct{}), left: make(chan struct{})}
+	t.life, t.end = context.WithCancelCause(context.Background())
+	asked := ctx
+	ctx, done := t.limit(ctx, config)
+	defer done()
 	m.mu.Lock()
 	if _, taken := m.mounts[path]; taken {
 		m.mu.Unlock()
-		return types.Errorf(types.ErrAlreadyMounted, "Mount", path, "a server is mounted here already: unmount it first")
+		t.end(nil)
+		return nil, types.Errorf(types.ErrAlreadyMounted, "Mount", path, "a server is mounted here already: unmount it first")
 	}
 	m.mounts[path] = t
 	m.mu.Unlock()
 
 	phase, err := m.bringUp(ctx, t)
 	if err != nil {
+		err = mountError(ctx, t, phase, err)
+		if s.Spare != nil && asked.Err() == nil && t.life.Err() == nil && s.Spare(err) {
+			t.served.put(config, nil, nil, offer{}, err)
+			if rerr := m.devices.RegisterTools(path, mcpFileFactory(&t.served), nil); rerr == nil {
+				t.up, down, err = true, err, nil
+			}
+		}
+	}
+	if err != nil {
+		t.end(nil)
 		m.forget(t)
-		close(t.settled)
-		return mountError(ctx, t, phase, err)
 	}
 	close(t.settled)
-	return nil
+	return down, err
+}
+
+// limit returns a context for the start of a server: it ends with ctx, with the mount, and with the time that its configuration gives.
+func (t *mount) limit(ctx context.Context, config MCPConfig) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	with := context.AfterFunc(t.life, func() { cancel(context.Cause(t.life)) })
+	stop := func() {}
+	if limit := config.MountTimeout.Or(defaultMountTimeout); limit > 0 {
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("not ready within "+limit.String()+" (mount_timeout)"))
+	}
+	return ctx, func() { stop(); with(); cancel(nil) }
 }
 
 // bringUp does the work of a mount. When it fails it says in which phase, and has undone everything.
 func (m *MountManager) bringUp(ctx context.Context, t *mount) (phase string, err error) {
-	transport, err := m.factory(t.config)
+	transport, list, o, phase, err := m.startServer(ctx, t, t.config)
 	if err != nil {
-		return "configuration", err
-	}
-	defer func() {
-		if err != nil {
+		if transport != nil {
 			_ = transport.Close() // what failed before matters more
 		}
-	}()
-	if err := transport.Connect(ctx); err != nil {
-		return "connect", err
+		return phase, err
 	}
-	list, err := transport.Call(ctx, "tools/list", nil)
-	if err != nil {
-		return "list tools", err
-	}
-	if t.offer, err = readOffer(t.path, t.config.Name, list); err != nil {
-		return "list tools", err
-	}
-	if err := Ended(ctx, "Mount", t.path); err != nil {
-		return "list tools", err // an unmount came too late to stop the listing
-	}
-	if err := m.devices.RegisterTools(t.path, mcpFileFactory(transport, t.config.MaxOutput, list), t.offer.tools); err != nil {
+	t.served.put(t.config, transport, list, o, nil)
+	if err := m.devices.RegisterTools(t.path, mcpFileFactory(&t.served), o.tools); err != nil {
+		_ = transport.Close() // likewise
 		return "register", err
 	}
-	t.transport = transport
+	t.up = true
 	return "", nil
+}
+
+// startServer makes a transport, connects it, and lists the tools. If it fails it says in which phase; the caller closes the transport, if there is one.
+func (m *MountManager) startServer(ctx context.Context, t *mount, config MCPConfig) (transport MCPTransport, list json.RawMessage, o offer, phase string, err error) {
+	config.Tell = m.hear(t, config.Tell)
+	if transport, err = m.factory(config); err != nil {
+		return nil, nil, o, "configuration", err
+	}
+	if err := transport.Connect(ctx); err != nil {
+		return transport, nil, o, "connect", err
+	}
+	if list, err = transport.Call(ctx, "tools/list", nil); err != nil {
+		return transport, nil, o, "list tools", err
+	}
+	if o, err = readOffer(t.path, config.Name, list); err != nil {
+		return transport, nil, o, "list tools", err
+	}
+	return transport, list, o, "list tools", Ended(ctx, "Mount", t.path) // an unmount came too late to stop the listing
 }
 
 // forget takes a mount out of the table, for good.
@@ -165,15 +209,18 @@ func (m *MountManager) Unmount(path string) error {
 		<-t.left // closed by the one who came first, whose transport closes in bounded time
 		return nil
 	}
-	t.cancel(errUnmounted)
+	t.end(errUnmounted)
 	<-t.settled
 	if t.gone() {
 		return nil // the mount failed, or was cancelled, and has cleaned up
 	}
+	t.work.Wait() // life has ended, and with it what they do
 	// New opens first fail to find the device, then open files fail because the server is gone.
 	err := m.devices.Unregister(path)
-	if cerr := t.transport.Close(); cerr != nil {
-		err = cerr
+	if transport, _ := t.served.connection(context.Background()); transport != nil { // no reload is under way any more
+		if cerr := transport.Close(); cerr != nil {
+			err = cerr
+		}
 	}
 	m.forget(t)
 	if err != nil {
@@ -220,34 +267,38 @@ func (m *MountManager) unmount(paths []string) error {
 }
 
 // MountSet mounts several servers side by side, all or none: the first failure cancels the others
-// and unmounts what was up already. Only failures of their own are returned, joined.
-func (m *MountManager) MountSet(ctx context.Context, set []PathConfig) error {
+// and unmounts what was up already. Only failures of their own are returned, joined. Servers that are spared are no failure; they are
+// mounted without tools, and returned in the order of the set.
+func (m *MountManager) MountSet(ctx context.Context, set []PathConfig) ([]Down, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	errs := make([]error, len(set))
+	errs, downs := make([]error, len(set)), make([]error, len(set))
 	var wg sync.WaitGroup
 	for i, s := range set {
 		wg.Go(func() { // ends with the mount
-			if err := m.MountContext(ctx, s.Path, s.Config); err != nil {
-				errs[i] = err
+			if downs[i], errs[i] = m.mount(ctx, s); errs[i] != nil {
 				cancel(errSetFailed)
 			}
 		})
 	}
 	wg.Wait()
 	var up []string
+	var spared []Down
 	for i, err := range errs {
 		if err == nil {
 			up = append(up, set[i].Path)
 		} else if errors.Is(err, errSetFailed) {
 			errs[i] = nil
 		}
+		if downs[i] != nil {
+			spared = append(spared, Down{set[i].Path, cmp.Or(set[i].Config.Name, serverOf(set[i].Path)), downs[i]})
+		}
 	}
 	if len(up) == len(set) {
-		return nil
+		return spared, nil
 	}
 	_ = m.unmount(up) // what failed before matters more
-	return errors.Join(errs...)
+	return nil, errors.Join(errs...)
 }
 
 // errSetFailed is the cause of cancelling the rest of a set.
@@ -266,12 +317,12 @@ func (m *MountManager) List() []MountInfo {
 		i := MountInfo{Path: t.path, Server: t.config.Name, PID: t.config.Owner.PID, Since: t.since}
 		select {
 		case <-t.settled:
-			if t.transport == nil {
+			if !t.up {
 				continue // it failed since we looked
 			}
-			i.Tools, i.Truncated = len(t.offer.tools), t.offer.truncated
+			i.MCPState, i.Tools, i.Truncated = t.served.state()
 		default:
-			i.Mounting = true
+			i.Mounting, i.MCPState = true, MCPState{State: MCPStarting, Since: t.since}
 		}
 		out = append(out, i)
 	}

@@ -193,18 +193,18 @@ func TestMountSetIsAllOrNothing(t *testing.T) {
 	}
 	set := func(names ...string) (out []PathConfig) {
 		for _, n := range names {
-			out = append(out, PathConfig{"/mnt/mcp/2-" + n, config(n)})
+			out = append(out, PathConfig{Path: "/mnt/mcp/2-" + n, Config: config(n)})
 		}
 		return out
 	}
-	err := m.MountSet(context.Background(), set("b", "c", "bad"))
+	_, err := m.MountSet(context.Background(), set("b", "c", "bad"))
 	if !errors.Is(err, types.ErrNotFound) || strings.Contains(err.Error(), "another server") {
 		t.Errorf("%v", err)
 	}
 	if p := devices.Paths(); len(p) != 1 || p[0] != "/mnt/mcp/1-a" {
 		t.Errorf("mounted: %v", p)
 	}
-	if err := m.MountSet(context.Background(), set("a", "b")); err != nil {
+	if _, err := m.MountSet(context.Background(), set("a", "b")); err != nil {
 		t.Fatal(err)
 	}
 	servers["b"].closeErr = errors.New("will not go")

@@ -23,6 +23,9 @@ import (
 // errUnreachable marks requests that did not get an answer from the server's host.
 var errUnreachable = errors.New("the server cannot be reached")
 
+// errNotSent marks requests that cannot have reached the server, since no connection to it could be made. They can be made again.
+var errNotSent = errors.New("no connection")
+
 // protocolVersion is the header that tells a server which protocol was agreed upon.
 const protocolVersion = "Mcp-Protocol-Version"
 
@@ -108,6 +111,7 @@ type httpLink struct {
 func (l *httpLink) connection() mcp.Connection { return l.conn }
 func (l *httpLink) negotiated(version string)  { l.version.Store(version) }
 func (l *httpLink) notes(bool) string          { return "" }
+func (l *httpLink) pid() int                   { return 0 }
 
 // wait ends every request under way. The goroutines that read answers end with them.
 func (l *httpLink) wait() {
@@ -143,7 +147,7 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil {
 		err = refused(resp)
 	} else if ctx.Err() == nil {
-		err = fmt.Errorf("%w: %w", errUnreachable, err)
+		err = unreachable(err)
 	}
 	if err != nil {
 		release()
@@ -156,6 +160,14 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = body
 	return resp, nil
+}
+
+// unreachable is the error of a request that got no answer.
+func unreachable(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return fmt.Errorf("%w (%w): %w", errUnreachable, errNotSent, err)
+	}
+	return fmt.Errorf("%w: %w", errUnreachable, err)
 }
 
 // refused makes an error of an answer that says that nobody but the user can help.

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -91,20 +90,6 @@ func TestServerBehindAURLIsMountedUsedAndLeft(t *testing.T) {
 				t.Errorf("the last request is a %s", last.Method)
 			}
 		})
-	}
-}
-
-func TestLostSessionBehindAURLIsMadeAnew(t *testing.T) {
-	b := newBench(t)
-	s := newSite(t, goodHandler(t, nil))
-	b.mustMount(t, behind(s.URL))
-	fresh := goodHandler(t, nil) // knows nothing of the old session
-	s.handler.Store(&fresh)
-	if _, err := b.call(context.Background(), "echo", ""); types.CodeOf(err) != types.ErrDisconnected {
-		t.Errorf("call to a server that was restarted: %v", err)
-	}
-	if got := b.mustCall(t, "echo", ""); got != "{}" {
-		t.Errorf("after that: %s", got)
 	}
 }
 

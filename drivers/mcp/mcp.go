@@ -36,10 +36,12 @@ type limits struct {
 	rate    float64       // notifications and requests per second; more are dropped
 	grace   time.Duration // between asking a server to leave and killing it
 	tail    int           // bytes of standard error in an error text
+	patient time.Duration // how long one call waits in all until a server that was lost is connected again
 }
 
 var defaultLimits = limits{
 	frame: 8 << 20, pages: 50, tools: 512, entries: 5000, rate: 100, grace: 500 * time.Millisecond, tail: 1 << 10,
+	patient: 10 * time.Second,
 }
 
 // Options are what all servers share. The zero value is usable.

@@ -258,6 +258,7 @@ func TestChildSeesItsOwnersEnvironmentAndWhatIsDeclaredOnly(t *testing.T) {
 
 func TestCrashFailsTheCallAndTheNextOneStartsTheServerAgain(t *testing.T) {
 	b := newBench(t)
+	b.factory.lim.patient = 0
 	b.mustMount(t, self(t, "good"))
 	first := b.mustCall(t, "pid", "")
 	crash := func() {

@@ -105,6 +105,12 @@ func goodServer(opts *mcp.ServerOptions) *mcp.Server {
 	tool("big", true, func(_ context.Context, in map[string]any) (string, error) {
 		return strings.Repeat("x", int(in["bytes"].(float64))), nil
 	})
+	tool("grow", false, func(context.Context, map[string]any) (string, error) {
+		s.AddTool(&mcp.Tool{Name: "grown", Description: "is new", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "grown up"}}}, nil
+		})
+		return "grows", nil
+	})
 	s.AddResource(&mcp.Resource{Name: "odd", URI: oddURI}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: "read " + req.Params.URI}}}, nil
 	})

@@ -25,6 +25,8 @@ type link interface {
 	// wait returns when nothing is left of the link: no OS process, no goroutine of ours. It is bounded,
 	// and called after the connection was closed.
 	wait()
+	// pid is that of the OS child; 0 = it is none.
+	pid() int
 	// notes returns what is known of the end besides what the connection says: how the child ended, if
 	// it did so by itself, and what it wrote to its standard error. It may wait a moment for the child,
 	// whose connection has ended.
@@ -53,8 +55,9 @@ func (t *transport) begin(ctx context.Context, l link, version string) (*session
 		}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "rnix", Version: t.version}, &mcp.ClientOptions{
-		Capabilities:   &mcp.ClientCapabilities{}, // no roots, sampling or elicitation
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		Capabilities:           &mcp.ClientCapabilities{}, // no roots, sampling or elicitation
+		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { t.tell(vfs.MCPNews{Kind: vfs.NewsList}) },
 	})
 	var err error
 	if s.client, err = client.Connect(ctx, s.conn, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
@@ -74,6 +77,15 @@ func (s *session) alive() bool {
 	default:
 		return true
 	}
+}
+
+// lose ends a session that is of no use any more, for a reason. Who dials next buries it.
+func (s *session) lose(reason error) { s.conn.leave(reason) }
+
+// unsent reports whether a call cannot have had an effect: it has not reached the server, or the server knows nothing of the session in which it was
+// made, as after a restart.
+func unsent(err error) bool {
+	return errors.Is(err, errNotSent) || errors.Is(err, mcp.ErrSessionMissing)
 }
 
 // close ends the session and waits until nothing is left of it. Calls under way fail first, so that

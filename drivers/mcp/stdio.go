@@ -113,6 +113,7 @@ func (f *factory) spec(config vfs.MCPConfig) proc.Spec {
 func (c *child) connection() mcp.Connection { return c.lines }
 func (c *child) negotiated(string)          {}
 func (c *child) wait()                      { <-c.buried }
+func (c *child) pid() int                   { return c.proc.PID() }
 
 // bury ends the child when its connection has ended, and the connection when the child has. A server
 // that is asked to go is given half of the grace to go because its input has ended, as the protocol

@@ -13,8 +13,8 @@ import (
 )
 
 // transport is a server that is reconnected when it is lost. A call that was under way when the server
-// died fails, for nobody knows what it did; the next call starts the server again, once. Servers that
-// keep dying are started less and less often.
+// died fails, for nobody knows what it did; the next call starts the server again. Servers that
+// keep dying are started less and less often, and a call waits for that only so long. A call that cannot have reached the server is made once more.
 type transport struct {
 	config  vfs.MCPConfig
 	lim     limits
@@ -35,6 +35,10 @@ type transport struct {
 	session *session // nil before the first one; not replaced after life has ended
 	// +checklocks:mu
 	dialing chan struct{} // not nil while somebody is dialing; closed when that is over
+	// +checklocks:mu
+	state vfs.MCPState
+
+	watchers sync.WaitGroup // one for each session, until its connection has ended
 }
 
 // steady is how long a server must have lived for its loss to count as the first one again.
@@ -46,8 +50,33 @@ var errClosed = errors.New("the server is unmounted")
 // Connect starts or reaches the server and initialises the protocol, within ctx. A transport that was
 // closed stays closed.
 func (t *transport) Connect(ctx context.Context) error {
-	_, err := t.live(ctx)
+	_, err := t.live(ctx, 0)
 	return err
+}
+
+// tell passes news on, but for those of a transport that is closed.
+func (t *transport) tell(n vfs.MCPNews) {
+	if t.config.Tell != nil && t.life.Err() == nil {
+		t.config.Tell(n)
+	}
+}
+
+// State implements vfs.MCPStater.
+func (t *transport) State() vfs.MCPState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+// is notes in which state the server is now. A state that it is in already keeps its time.
+func (t *transport) is(state string, reason error, pid int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since := time.Now()
+	if t.state.State == state {
+		since = t.state.Since
+	}
+	t.state = vfs.MCPState{State: state, Since: since, Reason: reason, OSPID: pid}
 }
 
 // Call performs one method and returns its result as the server wrote it. It fails with INVALID for a
@@ -64,18 +93,23 @@ func (t *transport) Call(ctx context.Context, method string, params json.RawMess
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("no answer to "+method+" within "+limit.String()+" (request_timeout)"))
 		defer stop()
 	}
-	s, err := t.live(ctx)
-	if err != nil {
-		return nil, err
+	for again := true; ; again = false {
+		s, err := t.live(ctx, t.lim.patient)
+		if err != nil {
+			return nil, err
+		}
+		result, err := request(ctx, s, params)
+		switch {
+		case err == nil:
+			return result, nil
+		case ctx.Err() == nil && t.life.Err() != nil:
+			return nil, types.Errorf(types.ErrDisconnected, "", "", "%s: %w", method, context.Cause(t.life))
+		case again && ctx.Err() == nil && unsent(err):
+			s.lose(s.explain(ctx, method, err))
+			continue
+		}
+		return nil, s.explain(ctx, method, err)
 	}
-	result, err := request(ctx, s, params)
-	switch {
-	case err == nil:
-		return result, nil
-	case ctx.Err() == nil && t.life.Err() != nil:
-		return nil, types.Errorf(types.ErrDisconnected, "", "", "%s: %w", method, errClosed)
-	}
-	return nil, s.explain(ctx, method, err)
 }
 
 // Ping checks that the server answers. It does not start a server that was lost.
@@ -94,8 +128,11 @@ func (t *transport) Ping(ctx context.Context) error {
 
 // Close ends the connection and the server's whole process tree, and waits until they are gone. Calls
 // under way fail. It may be called more than once.
-func (t *transport) Close() error {
-	t.end(errClosed)
+func (t *transport) Close() error { return t.CloseFor(errClosed) }
+
+// CloseFor is Close for a reason, which calls under way are told.
+func (t *transport) CloseFor(reason error) error {
+	t.end(reason)
 	t.mu.Lock()
 	dialing := t.dialing
 	t.mu.Unlock()
@@ -109,6 +146,7 @@ func (t *transport) Close() error {
 		return nil
 	}
 	t.bury(s)
+	t.watchers.Wait()
 	return nil
 }
 
@@ -120,8 +158,9 @@ func (t *transport) bury(s *session) {
 	s.close()
 }
 
-// live returns a session that lives, making one if there is none.
-func (t *transport) live(ctx context.Context) (*session, error) {
+// live returns a session that lives, making one if there is none. patience is how long it tries, and waits for a server that is not to be started yet;
+// 0 = it tries once.
+func (t *transport) live(ctx context.Context, patience time.Duration) (*session, error) {
 	for {
 		if err := vfs.Ended(ctx, "", ""); err != nil {
 			return nil, err
@@ -129,7 +168,7 @@ func (t *transport) live(ctx context.Context) (*session, error) {
 		t.mu.Lock()
 		if t.life.Err() != nil {
 			t.mu.Unlock()
-			return nil, types.Errorf(types.ErrDisconnected, "", "", "%w", errClosed)
+			return nil, types.Errorf(types.ErrDisconnected, "", "", "%w", context.Cause(t.life))
 		}
 		old := t.session
 		if old != nil && old.alive() {
@@ -148,11 +187,12 @@ func (t *transport) live(ctx context.Context) (*session, error) {
 		t.dialing = done
 		t.mu.Unlock()
 
-		s, err := t.redial(ctx, old)
+		s, err := t.redial(ctx, old, patience)
 
 		t.mu.Lock()
 		if err == nil {
 			t.session = s
+			t.watchers.Go(func() { t.watch(s) }) // ends with the connection, which Close ends; waited for there
 		}
 		t.dialing = nil
 		close(done)
@@ -161,32 +201,100 @@ func (t *transport) live(ctx context.Context) (*session, error) {
 	}
 }
 
+// watch tells of the end of a session that we have not ended.
+func (t *transport) watch(s *session) {
+	<-s.conn.gone
+	if s.conn.reason == nil || t.life.Err() != nil {
+		return
+	}
+	reason := s.why()
+	t.mu.Lock()
+	current := t.session == s && t.dialing == nil
+	t.mu.Unlock()
+	if current {
+		t.is(vfs.MCPLost, reason, 0)
+	}
+	t.tell(vfs.MCPNews{Kind: vfs.NewsLost, Reason: reason})
+}
+
 // redial makes a session. The caller is the one who is dialing.
-func (t *transport) redial(ctx context.Context, old *session) (*session, error) {
+func (t *transport) redial(ctx context.Context, old *session, patience time.Duration) (*session, error) {
 	if old != nil && !old.mourned {
 		old.mourned = true
 		t.miss(old.born, old.why())
 		t.bury(old)
 		t.log.Info("an MCP server was lost", "reason", t.reason)
 	}
-	if wait := time.Until(t.retryAt); wait > 0 {
-		return nil, types.Errorf(types.ErrUnavailable, "", "", "the server was lost %d times in a row and is started again in %s at the earliest: %w",
-			t.lost, wait.Round(100*time.Millisecond), t.reason)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(t.life, func() { cancel(errClosed) })()
-	limit := t.config.MountTimeout.Or(defaultMountTimeout)
-	if limit > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("not ready within "+limit.String()+" (mount_timeout)"))
-		defer stop()
-	}
-	s, err := t.dial(ctx)
-	if err != nil && ctx.Err() == nil {
+	defer context.AfterFunc(t.life, func() { cancel(context.Cause(t.life)) })()
+	for until := time.Now().Add(patience); ; {
+		if wait := time.Until(t.retryAt); wait > 0 {
+			if t.retryAt.After(until) {
+				return nil, types.Errorf(types.ErrUnavailable, "", "", "the server was lost %d times in a row and is started again in %s at the earliest: %w",
+					t.lost, wait.Round(100*time.Millisecond), t.reason)
+			}
+			if err := rest(ctx, wait); err != nil {
+				return nil, err
+			}
+		}
+		again, state := t.lost > 0, vfs.MCPStarting
+		if again {
+			state = vfs.MCPRestarting
+		}
+		t.is(state, nil, 0)
+		s, err := t.dialOnce(ctx)
+		switch {
+		case err == nil:
+			t.is(vfs.MCPRunning, nil, s.link.pid())
+			if again {
+				t.tell(vfs.MCPNews{Kind: vfs.NewsBack})
+			}
+			return s, nil
+		case ctx.Err() != nil: // whoever waits has gone: it says nothing of the server
+			t.is(vfs.MCPLost, t.reason, 0)
+			return nil, err
+		}
 		t.miss(time.Now(), err)
+		t.is(vfs.MCPFailed, err, 0)
+		if again {
+			t.tell(vfs.MCPNews{Kind: vfs.NewsFailed, Reason: err})
+		}
+		if patience == 0 || !passes(err) || t.retryAt.After(until) {
+			return nil, err
+		}
 	}
-	return s, err
+}
+
+// rest waits, or returns why ctx has ended.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return vfs.Ended(ctx, "", "")
+	}
+}
+
+// passes reports whether a start that has failed may succeed a moment later. What only a person can mend does not.
+func passes(err error) bool {
+	switch types.CodeOf(err) {
+	case types.ErrUnavailable, types.ErrDisconnected, types.ErrTimeout:
+		return true
+	}
+	return false
+}
+
+// dialOnce makes a session within the time for a mount.
+func (t *transport) dialOnce(ctx context.Context) (*session, error) {
+	if limit := t.config.MountTimeout.Or(defaultMountTimeout); limit > 0 {
+		within, stop := context.WithTimeoutCause(ctx, limit, errors.New("not ready within "+limit.String()+" (mount_timeout)"))
+		defer stop()
+		return t.dial(within)
+	}
+	return t.dial(ctx)
 }
 
 // miss counts a loss and settles when the next start may be: at once after the first loss, then after

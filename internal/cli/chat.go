@@ -106,7 +106,7 @@ func (t *talk) start(c *cobra.Command) error {
 
 // startFlags are the flags of run that say how a process is started.
 var startFlags = []string{"agent", "provider", "harness", "tools", "session", "issue", "model", "fallback-provider", "fallback-model", "effort", "max-steps", "budget", "budget-usd",
-	"timeout", "worktree", "branch", "base", "name", "label", "group", "allow", "deny", "ask", "asks", "sandbox", "net", "allow-host", "memory", "processes", "mcp", "system-prompt", "trust-project", "parent", "input"}
+	"timeout", "worktree", "branch", "base", "name", "label", "group", "allow", "deny", "ask", "asks", "sandbox", "net", "allow-host", "memory", "processes", "mcp", "no-mcp", "system-prompt", "trust-project", "parent", "input"}
 
 // talks reports whether there is a terminal for a conversation.
 func talks(a *app) bool { return screenCommand{a}.fullScreen() && a.host.Shell == nil }

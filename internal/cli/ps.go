@@ -121,6 +121,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	sayParked(out, r.Procs)
 	sayUnconfined(out, r.Procs)
 	sayUnpriced(out, r.Procs)
+	sayDown(out, r.Procs)
 	if r.Hidden > 0 {
 		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
 	}
@@ -153,6 +154,23 @@ func sayParked(out *output, procs []ipc.Proc) {
 		more = fmt.Sprintf("; %s for a budget", plural(parked-1, "more waits", "more wait"))
 	}
 	out.talk("PID %s is resumed with: %s%s", newest.PID, mend, more)
+}
+
+// sayDown says which processes work without an MCP server of theirs, at most three.
+func sayDown(out *output, procs []ipc.Proc) {
+	n := 0
+	for i := range procs {
+		p := &procs[i]
+		if len(p.MCPDown) == 0 || p.Exit != nil {
+			continue
+		}
+		if n++; n <= 3 {
+			out.talk("PID %s works without %s; why, and since when: rnix mcp list", p.PID, downServers(p.MCPDown))
+		}
+	}
+	if n > 3 {
+		out.talk("%s more without an MCP server", plural(n-3, "process works", "processes work"))
+	}
 }
 
 // waitWidth is how wide the reasons for which processes wait may be, in cells: they tell more than what else stands

@@ -31,6 +31,7 @@ type runData struct {
 	ExitReason   string  `json:"exit_reason,omitempty"`
 	Suspended    bool    `json:"suspended,omitempty"`
 	types.Denials
+	MCPDown  []string `json:"mcp_down,omitempty"` // its MCP servers that could not be reached, each with the reason
 	Warnings []string `json:"warnings,omitempty"`
 	// Structured is the result of an agent that was asked for one of an --output-schema.
 	Structured json.RawMessage `json:"structured_output,omitempty"`
@@ -82,6 +83,7 @@ type runResult struct {
 	ExitCode  int        `json:"exit_code"`
 	Reason    string     `json:"exit_reason,omitempty"`
 	types.Denials
+	MCPDown    []string         `json:"mcp_down,omitempty"`          // as of runData
 	Structured json.RawMessage  `json:"structured_output,omitempty"` // as of runData
 	Error      *types.WireError `json:"error,omitempty"`
 	Worktree   *ipc.Worktree    `json:"worktree,omitempty"`
@@ -126,7 +128,7 @@ func (w *watch) result(r *ipc.WaitResponse, subtype string, err error) *runResul
 func streamResult(r *ipc.WaitResponse, subtype string, err error) *runResult {
 	out := &runResult{Type: "result", Subtype: subtype, IsError: err != nil, OK: err == nil, PID: r.PID, UUID: r.UUID, SessionID: r.UUID,
 		Result: r.Result, NumTurns: r.Steps, Failed: r.FailedCalls, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Duration: r.ElapsedMs,
-		ExitCode: r.Exit.Code, Reason: r.Exit.Reason, Denials: r.Denials}
+		ExitCode: r.Exit.Code, Reason: r.Exit.Reason, Denials: r.Denials, MCPDown: r.MCPDown}
 	if err != nil {
 		out.Error = types.ToWire(err)
 	}
@@ -210,7 +212,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	case asJSON:
 		data := &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
 			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, Unpriced: r.Unpriced, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
-			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, Warnings: warnings, Worktree: tree}
+			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, MCPDown: r.MCPDown, Warnings: warnings, Worktree: tree}
 		data.Structured = structured(out, r.Result, err)
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
 	case asStream:
@@ -267,6 +269,18 @@ func lastRefused(r *ipc.WaitResponse) string {
 	return "refused: " + cut(oneLine(d.Text), 200) + " (" + cut(oneLine(d.Why), 200) + "); "
 }
 
+// downServers names the MCP servers that cannot be reached.
+func downServers(down []string) string {
+	names := make([]string, len(down))
+	for i, text := range down {
+		names[i], _, _ = strings.Cut(oneLine(text), ":")
+	}
+	if len(names) == 1 {
+		return "the MCP server " + names[0]
+	}
+	return "the MCP servers " + strings.Join(names, ", ")
+}
+
 // exitLine is the last line of a run: [kernel] PID 3 exited(0): completed | 3 steps | 1,234 tokens | 2.1s
 func exitLine(out *output, r *ipc.WaitResponse) string {
 	st := green
@@ -283,6 +297,9 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 	}
 	if r.Denied > 0 {
 		parts = append(parts, plural(r.Denied, "call", "calls")+" refused")
+	}
+	if len(r.MCPDown) > 0 {
+		parts = append(parts, "without "+downServers(r.MCPDown))
 	}
 	if r.FamilyTokens > r.TokensUsed {
 		with := "with its children " + number(r.FamilyTokens) + " tokens"

@@ -121,6 +121,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	askFlags(c, &o.req.Rules, &o.asks)
 	confineFlags(c, &o.req.Sandbox, &o.req.Net, &o.req.Bounds, &o.req.Hosts)
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
+	f.BoolVar(&o.req.NoMCP, "no-mcp", false, "no MCP servers but those of --mcp: not those of the agent or of .mcp.json")
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default: the agent in which this runs)")

@@ -74,6 +74,7 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 		return nil, err
 	}
 	r := &Ready{Opened: a, Warnings: append(slices.Clone(p.Problems), l.Spawner.voidDenials(a.Was.UUID.String(), a.Was.DeniedDevices)...)}
+	p.NoMCP, p.OfferedMCP = set.NoMCP, set.Offered
 	r.Retry = func(a *Opened) (*Ready, error) { return l.Plan(a, req) }
 	if a.Was.Body != nil {
 		return r, l.planBody(r, p, req)
@@ -85,6 +86,7 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process is resumed with what it was told before: %v", a.Was.Agent, err))
 		r.Agent = &agent.Agent{Manifest: agent.Manifest{Name: a.Was.Agent}}
 	}
+	r.Warnings = append(r.Warnings, r.Agent.LeftOut...)
 	if name := set.Changed(r.Agent); name != "" && !req.TrustProject {
 		return nil, types.Errorf(types.ErrPermission, "Resume", name, "the MCP server is not what it was when you trusted this project; look at its configuration (`rnix mcp list`), then resume with: rnix resume %d --trust-project", a.Was.PID)
 	}

@@ -22,6 +22,7 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 	if ag, err = p.Load(req.Agent, req.MCP); err != nil {
 		return nil, opts, choice, err
 	}
+	p.Problems = append(slices.Clip(p.Problems), ag.LeftOut...)
 	for _, name := range req.Skills {
 		if slices.ContainsFunc(ag.Loaded, func(has agent.Skill) bool { return has.Name == name }) {
 			continue

@@ -23,7 +23,7 @@ const (
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitKind: i.ReasonKind, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
-		Estimated: i.Estimated, Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending,
+		Estimated: i.Estimated, Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending, MCPDown: i.MCPDown,
 	}
 	p.UpdatedAt = i.EndedAt
 	if h := i.Hand; h != nil {

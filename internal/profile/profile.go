@@ -43,6 +43,10 @@ type Profile struct {
 	// CLI says that what runs with it is an agent CLI.
 	CLI      bool
 	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
+	// NoMCP says that what is started with it has no MCP servers but those that are named for it, and OfferedMCP are servers that it has besides if it can:
+	// those of the project's .mcp.json. Both are its own, and not its children's.
+	NoMCP      bool
+	OfferedMCP []string
 
 	sources config.Sources         // of the configuration
 	learn   func(name, key string) // a key that was read from a file is a secret
@@ -177,11 +181,11 @@ func (p *Profile) GiveTools(which string) error {
 
 // ForChild returns the profile of a child that a model starts: without what is the parent's own.
 func (p *Profile) ForChild() *Profile {
-	if p.Names == nil && p.Member.Session == "" && !p.Recorded {
+	if p.Names == nil && p.Member.Session == "" && !p.Recorded && !p.NoMCP && p.OfferedMCP == nil {
 		return p
 	}
 	own := *p
-	own.Names, own.Member, own.Recorded = nil, Member{}, false
+	own.Names, own.Member, own.Recorded, own.NoMCP, own.OfferedMCP = nil, Member{}, false, false, nil
 	return &own
 }
 

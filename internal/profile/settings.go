@@ -23,6 +23,8 @@ type Settings struct {
 	Cwd       string   `json:"cwd"`                     // whose project counts
 	Trust     bool     `json:"trust_project,omitempty"` // it was asked for; what rnix trust says is looked up again
 	MCP       []string `json:"mcp,omitempty"`           // servers besides the agent's
+	Offered   []string `json:"offered_mcp,omitempty"`   // of the project's .mcp.json, which it has if it can
+	NoMCP     bool     `json:"no_mcp,omitempty"`        // it has none but those of MCP
 	Variables []string `json:"variables,omitempty"`     // names of those that the client had
 	Names     []string `json:"env,omitempty"`           // of those that its OS children see besides the agent's
 	Lent      []string `json:"lent_env,omitzero"`       // the variables of the agent that has started it; null = none has
@@ -73,7 +75,7 @@ func (s *Settings) Wish() config.Wish {
 
 // Settings returns what the history of a process with this profile keeps of it; mcp are the servers that it was given besides the agent's.
 func (p *Profile) Settings(ag *agent.Agent, mcp []string) (json.RawMessage, error) {
-	s := Settings{Cwd: p.Cwd, Trust: p.TrustAsked(), MCP: mcp, Names: p.Names, Lent: p.Lent, Provider: p.Asked.Provider, Model: p.Asked.Model,
+	s := Settings{Cwd: p.Cwd, Trust: p.TrustAsked(), MCP: mcp, Offered: p.OfferedMCP, NoMCP: p.NoMCP, Names: p.Names, Lent: p.Lent, Provider: p.Asked.Provider, Model: p.Asked.Model,
 		FallbackProvider: p.Asked.FallbackProvider, FallbackModel: p.Asked.FallbackModel, Tools: p.tools, Member: p.Member, Sandbox: new(p.Sandbox), Permissions: new(p.Permissions)}
 	if p.Trust {
 		s.Servers = serverSums(ag)

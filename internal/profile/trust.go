@@ -160,9 +160,11 @@ func (t *pin) of(dir string, s *agent.MCPServer) (*vfs.Pinned, error) {
 
 // load returns an agent as the files of the project say now, with the trust that they have.
 func load(p *Profile, name string, extraMCP []string) (*agent.Agent, error) {
-	ag, err := p.Catalog.Load(name, agent.LoadOptions{WorkDir: p.Cwd, ProjectDir: p.project, Servers: p.Servers, ExtraMCP: extraMCP, TrustProject: p.Trust})
+	ag, err := p.Catalog.Load(name, agent.LoadOptions{WorkDir: p.Cwd, ProjectDir: p.project, Servers: p.Servers, ExtraMCP: extraMCP, OfferedMCP: p.OfferedMCP, OnlyMCP: p.NoMCP, TrustProject: p.Trust})
 	if p.pin == nil || p.pin.holds() { // after they were read
 		return ag, err
 	}
-	return load(p.pin.plain(), name, extraMCP)
+	plain := p.pin.plain()
+	plain.NoMCP, plain.OfferedMCP = p.NoMCP, p.OfferedMCP
+	return load(plain, name, extraMCP)
 }

@@ -41,7 +41,7 @@ func (d *Service) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (i
 		return ipc.WaitResponse{}, err
 	}
 	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.TokensUsed, Estimated: i.Estimated,
-		CostUSD: i.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Step, FailedCalls: i.FailedCalls, Unpriced: i.Unpriced, Provider: i.Provider, Model: i.Model, Suspended: i.Suspended || i.Exit == nil, Denials: i.Denials}
+		CostUSD: i.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Step, FailedCalls: i.FailedCalls, Unpriced: i.Unpriced, Provider: i.Provider, Model: i.Model, Suspended: i.Suspended || i.Exit == nil, MCPDown: i.MCPDown, Denials: i.Denials}
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}

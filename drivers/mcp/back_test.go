@@ -1,0 +1,212 @@
+package mcp
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// heard returns a configuration whose news come out of a channel.
+func heard(cfg vfs.MCPConfig) (vfs.MCPConfig, <-chan vfs.MCPNews) {
+	news := make(chan vfs.MCPNews, 100)
+	cfg.Tell = func(n vfs.MCPNews) { news <- n }
+	return cfg, news
+}
+
+// await returns the next news of a kind.
+func await(t *testing.T, news <-chan vfs.MCPNews, kind vfs.MCPNewsKind) vfs.MCPNews {
+	t.Helper()
+	timeout := time.After(time.Minute)
+	for {
+		select {
+		case n := <-news:
+			if n.Kind == kind {
+				return n
+			}
+		case <-timeout:
+			t.Fatalf("nobody told of news of kind %d", kind)
+		}
+	}
+}
+
+func (b *bench) state(t *testing.T) vfs.MountInfo {
+	t.Helper()
+	l := b.List()
+	if len(l) != 1 {
+		t.Fatalf("%d mounts", len(l))
+	}
+	return l[0]
+}
+
+func TestKilledServerIsToldOfAndComesBackWithTheNextCall(t *testing.T) {
+	b := newBench(t)
+	cfg, news := heard(self(t, "good"))
+	b.mustMount(t, cfg)
+	pid, err := strconv.Atoi(b.mustCall(t, "pid", ""))
+	if s := b.state(t); err != nil || s.State != vfs.MCPRunning || s.OSPID != pid || s.Since.IsZero() {
+		t.Errorf("%d, %+v, %v", pid, s, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if n := await(t, news, vfs.NewsLost); !strings.Contains(n.Reason.Error(), "signal 9") {
+		t.Errorf("%v", n.Reason)
+	}
+	if s := b.state(t); s.State != vfs.MCPLost || s.Reason == nil || s.OSPID != 0 {
+		t.Errorf("%+v", s)
+	}
+	if again := b.mustCall(t, "pid", ""); again == strconv.Itoa(pid) {
+		t.Error("it is the same process")
+	}
+	await(t, news, vfs.NewsBack)
+	if s := b.state(t); s.State != vfs.MCPRunning || s.OSPID == 0 || s.OSPID == pid {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestCallWaitsForAServerThatIsStartedLessOften(t *testing.T) {
+	b := newBench(t)
+	b.mustMount(t, self(t, "good"))
+	for range 2 {
+		if _, err := b.call(t.Context(), "crash", ""); types.CodeOf(err) != types.ErrDisconnected {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	if b.mustCall(t, "pid", ""); time.Since(start) < 500*time.Millisecond {
+		t.Error("the call did not wait")
+	}
+}
+
+// A server behind a URL that was restarted, and one that is away for a moment, lose no call.
+func TestServerBehindAURLIsReachedAgain(t *testing.T) {
+	b := newBench(t)
+	serve := func(l net.Listener) *httptest.Server {
+		s := httptest.NewUnstartedServer(goodHandler(t, nil))
+		_ = s.Listener.Close() // the one that it made
+		s.Listener = l
+		s.Start()
+		return s
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, s := l.Addr().String(), serve(l)
+	cfg, news := heard(behind("http://" + addr))
+	b.mustMount(t, cfg)
+	s.Close()
+	got := make(chan string)
+	go func() { // ends with the call, whose result is awaited below
+		out, err := b.call(t.Context(), "echo", `{"once":1}`)
+		if err != nil {
+			out = err.Error()
+		}
+		got <- out
+	}()
+	if n := await(t, news, vfs.NewsFailed); !strings.Contains(n.Reason.Error(), "refused") {
+		t.Errorf("%v", n.Reason)
+	}
+	if l, err = net.Listen("tcp", addr); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(l)
+	if out := <-got; out != `{"once":1}` {
+		t.Errorf("a call during the absence: %s", out)
+	}
+	await(t, news, vfs.NewsBack)
+	s.Close()
+	if l, err = net.Listen("tcp", addr); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(l) // knows nothing of the session
+	defer s.Close()
+	if out := b.mustCall(t, "echo", `{"twice":1}`); out != `{"twice":1}` {
+		t.Errorf("a call behind a restart: %s", out)
+	}
+}
+
+// Only what cannot have reached the server is made again.
+func TestCallThatTheServerMayHaveSeenIsNotMadeAgain(t *testing.T) {
+	b := newBench(t)
+	good := goodHandler(t, nil)
+	var cut atomic.Bool
+	var seen atomic.Int32
+	s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cut.Load() && r.Method == http.MethodPost {
+			seen.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		good.ServeHTTP(w, r)
+	}))
+	b.mustMount(t, behind(s.URL))
+	cut.Store(true)
+	if _, err := b.call(t.Context(), "echo", ""); err == nil || seen.Load() != 1 {
+		t.Errorf("%v, and the server has seen %d requests", err, seen.Load())
+	}
+}
+
+func TestServerThatSaysThatItsToolsHaveChangedIsHeard(t *testing.T) {
+	b := newBench(t)
+	cfg, news := heard(self(t, "good"))
+	b.mustMount(t, cfg)
+	b.mustCall(t, "grow", "")
+	n := await(t, news, vfs.NewsTools)
+	if got := n.Tools.String(); got != "new: mcp__srv__grown" {
+		t.Errorf("%s", got)
+	}
+	if list, err := b.read("/tools"); err != nil || !strings.Contains(list, "grown") {
+		t.Errorf("%s, %v", list, err)
+	}
+	if got := b.mustCall(t, "grown", ""); got != "grown up" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestReloadedServerIsAnotherOneWithItsConfigurationReadAgain(t *testing.T) {
+	b := newBench(t)
+	b.mustMount(t, self(t, "good"))
+	b.mustCall(t, "grow", "")
+	pid := b.mustCall(t, "pid", "")
+	hanging := make(chan error)
+	go func() { // ends with the call, which the reload ends
+		_, err := b.call(t.Context(), "hang", "")
+		hanging <- err
+	}()
+	b.mustCall(t, "await-hang", "")
+	cfg := self(t, "good")
+	cfg.Env["ADDED"] = "by-the-reload"
+	cfg.Name = "another"
+	if _, err := b.Reload(t.Context(), at, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-hanging; types.CodeOf(err) != types.ErrDisconnected || !strings.Contains(err.Error(), "was reloaded while the call was under way") {
+		t.Errorf("a call under way: %v", err)
+	}
+	if b.mustCall(t, "pid", "") == pid || !strings.Contains(b.mustCall(t, "env", ""), "by-the-reload") {
+		t.Error("it is the server from before")
+	}
+	bad := self(t, "exits")
+	if _, err := b.Reload(t.Context(), at, bad); err == nil || !strings.Contains(err.Error(), "no config file") {
+		t.Errorf("%v", err)
+	}
+	if s := b.state(t); s.State != vfs.MCPFailed || s.Tools == 0 || !strings.Contains(s.Reason.Error(), "no config file") {
+		t.Errorf("%+v", s)
+	}
+	if _, err := b.Reload(t.Context(), at, self(t, "good")); err != nil {
+		t.Error(err)
+	}
+	b.mustCall(t, "echo", "")
+	if _, err := b.Reload(t.Context(), "/mnt/mcp/1-none", cfg); types.CodeOf(err) != types.ErrNotFound {
+		t.Errorf("%v", err)
+	}
+}

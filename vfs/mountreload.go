@@ -1,0 +1,150 @@
+package vfs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"rnix/types"
+)
+
+// Reload ends the server that is mounted at path and starts it anew, as config says; its name and its owner stay. It returns what is different in
+// its tools. Calls under way fail, and are told that nobody knows what they have done; calls that come during the reload wait for it. If the server
+// cannot be started, the mount stays with the tools that it had, and the next call tries again. NOT_FOUND if nothing is mounted there, CONFLICT if
+// another reload is under way, and the codes of MountContext.
+func (m *MountManager) Reload(ctx context.Context, path string, config MCPConfig) (ToolChange, error) {
+	t, done, err := m.enter("Reload", path)
+	if err != nil {
+		return ToolChange{}, err
+	}
+	defer done()
+	was := t.served.configured()
+	config.Name, config.Owner, config.Tell = was.Name, was.Owner, was.Tell
+	before, first := t.served.begin()
+	if !first {
+		return ToolChange{}, types.Errorf(types.ErrConflict, "Reload", path, "the server is being reloaded already")
+	}
+	ctx, stop := t.limit(ctx, config)
+	defer stop()
+	closeFor(before, errReloaded)
+	transport, list, o, phase, err := m.startServer(ctx, t, config)
+	if err == nil {
+		err = m.devices.SetTools(path, o.tools)
+	}
+	if err == nil {
+		return t.served.end(config, transport, list, o, nil), nil
+	}
+	err = mountError(ctx, t, phase, err)
+	if known, _ := t.served.told(); transport == nil || known == nil { // no call could connect it again
+		closeFor(transport, err)
+		t.served.end(config, nil, nil, offer{}, err)
+		return ToolChange{}, err
+	}
+	t.served.end(config, transport, nil, offer{}, nil)
+	return ToolChange{}, err
+}
+
+// closeFor closes a transport, which may be nil. Its error is left alone: another one takes its place.
+func closeFor(t MCPTransport, reason error) {
+	if c, ok := t.(MCPCloser); ok {
+		_ = c.CloseFor(reason)
+	} else if t != nil {
+		_ = t.Close()
+	}
+}
+
+// enter finds a mount that is up, and keeps an unmount waiting until done is called.
+func (m *MountManager) enter(syscall, path string) (t *mount, done func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t, ok := m.mounts[path]
+	if ok {
+		select {
+		case <-t.settled:
+		default:
+			return nil, nil, types.Errorf(types.ErrConflict, syscall, path, "the server is being started")
+		}
+	}
+	if !ok || t.leaving || !t.up {
+		return nil, nil, types.Errorf(types.ErrNotFound, syscall, path, "not mounted")
+	}
+	t.work.Add(1)
+	return t, t.work.Done, nil
+}
+
+// hearing makes one listing of all the news that come while another one is under way.
+type hearing struct {
+	mu    sync.Mutex
+	busy  bool // +checklocks:mu
+	again bool // +checklocks:mu
+}
+
+// listingRest is how long the tools of a server are not listed anew after they were: a server that says again and again that they have changed keeps
+// nobody busy.
+const listingRest = 5 * time.Second
+
+// hear returns what a transport tells its news. What was told of tools is compared, and passed on if something is different.
+func (m *MountManager) hear(t *mount, tell func(MCPNews)) func(MCPNews) {
+	return func(n MCPNews) {
+		if n.Kind == NewsBack || n.Kind == NewsList {
+			m.listAnew(t, tell)
+		}
+		if n.Kind != NewsList && tell != nil {
+			tell(n)
+		}
+	}
+}
+
+// listAnew lists the tools of a mount beside everything else.
+func (m *MountManager) listAnew(t *mount, tell func(MCPNews)) {
+	t.hearing.mu.Lock()
+	defer t.hearing.mu.Unlock()
+	if t.hearing.again = true; t.hearing.busy {
+		return
+	}
+	_, done, err := m.enter("Reload", t.path)
+	if err != nil {
+		return // it is being mounted, and lists them, or it is leaving
+	}
+	t.hearing.busy = true
+	go func() { // ends when nothing was told meanwhile, or with the mount, whose unmount waits for it
+		defer done()
+		for t.hearing.next() {
+			m.list(t, tell)
+			select {
+			case <-time.After(listingRest):
+			case <-t.life.Done():
+			}
+		}
+	}()
+}
+
+// next reports whether the tools are to be listed once more; if not, nobody is busy any more.
+func (h *hearing) next() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.busy, h.again = h.again, false
+	return h.busy
+}
+
+// list lists the tools of a mount, and tells what is different. A failure is told by the call that finds the server gone.
+func (m *MountManager) list(t *mount, tell func(MCPNews)) {
+	transport, err := t.served.connection(t.life)
+	if err != nil || transport == nil {
+		return
+	}
+	list, err := transport.Call(t.life, "tools/list", nil)
+	if err != nil {
+		return
+	}
+	o, err := readOffer(t.path, t.config.Name, list)
+	if err != nil {
+		return
+	}
+	if c, current := t.served.relist(transport, list, o); current && !c.None() {
+		_ = m.devices.SetTools(t.path, o.tools) // it is registered as long as it is not left
+		if tell != nil {
+			tell(MCPNews{Kind: NewsTools, Tools: c})
+		}
+	}
+}
