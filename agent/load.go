@@ -51,7 +51,7 @@ func (c *Catalog) Load(name string, o LoadOptions) (*Agent, error) {
 		}
 		a.Loaded = append(a.Loaded, skill)
 	}
-	if err := a.addServers(o); err != nil {
+	if err := a.AddServers(o); err != nil {
 		return nil, err
 	}
 	if o.WorkDir != "" && (a.ProjectDoc == nil || *a.ProjectDoc) {
@@ -79,8 +79,8 @@ func (c *Catalog) Skill(name string) (Skill, error) {
 		"write .rnix/skills/"+name+"/SKILL.md to make it")
 }
 
-// addServers resolves the names of MCP servers, the agent's first.
-func (a *Agent) addServers(o LoadOptions) error {
+// AddServers resolves the names of MCP servers, the agent's first. Its errors are those of Load.
+func (a *Agent) AddServers(o LoadOptions) error {
 	if o.OnlyMCP {
 		for _, name := range a.MCPRequired {
 			if !slices.Contains(o.ExtraMCP, name) {

@@ -40,7 +40,7 @@ func ClassesOf(e *event.Event) []string {
 			return of
 		}
 		return device(e.Path)
-	case event.Mounted, event.Unmounted:
+	case event.Mounted, event.Unmounted, event.ServerLine:
 		return []string{"mcp"}
 	case event.Signalled, event.Paused, event.Resumed:
 		return []string{"signal"}

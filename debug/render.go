@@ -141,6 +141,8 @@ func about(e *event.Event) string {
 		return fmt.Sprintf("mounted %s <%s>", text(e.Path), Duration(e.Dur))
 	case event.Unmounted:
 		return "unmounted " + text(e.Path)
+	case event.ServerLine:
+		return fmt.Sprintf("%s [%s] %s", text(strings.TrimPrefix(e.Path, "/mnt/mcp/")), text(e.Name), text(e.Text))
 	case event.StorageError:
 		return fmt.Sprintf("storage error: %s: %s", text(e.Path), text(e.Err))
 	case event.Messaged:

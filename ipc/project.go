@@ -87,6 +87,34 @@ type MCPMount struct {
 	PID   types.PID `json:"pid"` // of the process that has it; 0 = mounted by a person
 	Since time.Time `json:"since"`
 	Tools int       `json:"tools"`
+	// State is starting, running, restarting, lost (the next call connects again) or failed, StateSince since when, and Reason why it is lost or has failed.
+	State      string    `json:"state,omitempty"`
+	StateSince time.Time `json:"state_since,omitzero"`
+	Reason     string    `json:"reason,omitempty"`
+	OSPID      int       `json:"os_pid,omitempty"` // of its program, while it runs
+}
+
+// MCPReloadRequest picks servers of running processes: those of this name, and of this process. What is empty picks all.
+type MCPReloadRequest struct {
+	Server  string `json:"server,omitempty"`
+	Process string `json:"process,omitempty"`
+}
+
+// MCPReloadResponse says of each server that was picked what came of it, in the order of their paths.
+type MCPReloadResponse struct {
+	Servers []MCPReloaded `json:"servers"`
+}
+
+// MCPReloaded is one server that was started anew. Tools are named as models see them.
+type MCPReloaded struct {
+	Path    string           `json:"path"`
+	PID     types.PID        `json:"pid"`
+	Server  string           `json:"server"`
+	Tools   int              `json:"tools"` // how many it has now
+	Added   []string         `json:"added,omitempty"`
+	Removed []string         `json:"removed,omitempty"`
+	Changed []string         `json:"changed,omitempty"` // another description, input, or effect
+	Error   *types.WireError `json:"error,omitempty"`   // why it could not be started, or was left as it was
 }
 
 // MCPMountRequest asks for a server at a path: one of the configuration, or a command that is one on stdin and stdout.

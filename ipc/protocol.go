@@ -68,6 +68,7 @@ var (
 	MCPList    = Method[ProjectRequest, MCPListResponse]{Name: "mcp_list", Doc: "mcp_list lists the configured MCP servers and the mounted ones"}
 	MCPTest    = Method[MCPTestRequest, MCPTestResponse]{Name: "mcp_test", Doc: "mcp_test starts an MCP server, lists what it offers, and ends it"}
 	MCPMountAt = Method[MCPMountRequest, MCPMount]{Name: "mcp_mount", Doc: "mcp_mount mounts an MCP server for people, until it is unmounted or the daemon ends"}
+	MCPReload  = Method[MCPReloadRequest, MCPReloadResponse]{Name: "mcp_reload", Doc: "mcp_reload ends MCP servers of running processes and starts them anew, with their configuration read again"}
 	MCPUnmount = Method[MCPUnmountRequest, Empty]{Name: "mcp_unmount", Doc: "mcp_unmount ends an MCP server that mcp_mount has mounted"}
 )
 

@@ -142,6 +142,7 @@ func (b *birth) launch() {
 	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: rnixctx.Elide(p.Intent, 4<<10), Agent: p.Agent,
 		Provider: p.progress.Provider, Model: p.progress.Model, // +checklocksignore: it changes only in the goroutine that starts below
 		Total: p.MaxSteps, Name: p.Name(), Dur: time.Since(b.start)})
+	p.servers.begins(k.events)
 	b.opened()
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new

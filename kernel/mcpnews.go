@@ -1,14 +1,20 @@
 package kernel
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"rnix/agent"
 	rnixctx "rnix/context"
+	"rnix/internal/event"
 	"rnix/internal/hidden"
 	"rnix/internal/redact"
 	"rnix/internal/step"
+	"rnix/types"
 	"rnix/vfs"
 )
 
@@ -18,7 +24,12 @@ type serverNews struct {
 	mu    sync.Mutex
 	down  map[string]string // +checklocks:mu
 	lines []string          // +checklocks:mu
+	early []event.Event     // +checklocks:mu: what belongs into the log, which begins with the process
+	begun bool              // +checklocks:mu
 }
+
+// maxEarly bounds what is kept for the log of a process that has not begun.
+const maxEarly = 200
 
 // How much a model is told of its servers at once: so many lines, of so many bytes.
 const (
@@ -74,10 +85,45 @@ func (n *serverNews) list() (out []string) {
 	return out
 }
 
+// log appends an event to the log, or keeps it until the process begins: a start that fails leaves nothing.
+func (n *serverNews) log(events *event.Log, e event.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.begun:
+		events.Append(e)
+	case len(n.early) < maxEarly:
+		e.Time = time.Now()
+		n.early = append(n.early, e)
+	}
+}
+
+// begins appends what was kept.
+func (n *serverNews) begins(events *event.Log) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.early {
+		events.Append(e)
+	}
+	n.begun, n.early = true, nil
+}
+
+// serverLine is the event of a line that a server has said for people; p is nil for one that a person has mounted.
+func serverLine(secrets *redact.Set, p *Process, server string, n vfs.MCPNews) event.Event {
+	e := event.Event{Kind: event.ServerLine, Path: mcpRoot + "/" + server, Name: n.Stream, Text: secrets.String(n.Line)}
+	if p != nil {
+		e.PID, e.UUID = p.PID, p.UUID
+	}
+	return e
+}
+
 // heard returns what tells a process of the news of one of its servers.
 func (v *servers) heard(p *Process, server string) func(vfs.MCPNews) {
 	return func(n vfs.MCPNews) {
 		switch n.Kind {
+		case vfs.NewsLine:
+			p.servers.log(v.events, serverLine(v.secrets, p, server, n))
+			return
 		case vfs.NewsLost:
 			say(v.events, p, "warning", "the MCP server "+server+" was lost, and its next call connects again: "+reasonText(v.secrets, n.Reason))
 		case vfs.NewsFailed:
@@ -115,7 +161,7 @@ func changedText(server string, c *vfs.ToolChange) string {
 func (v *servers) startFailed(p *Process, d *vfs.Down) {
 	why := reasonText(v.secrets, d.Reason)
 	p.servers.set(d.Server, why)
-	say(v.events, p, "warning", "the MCP server "+d.Server+" could not be started, so its tools are not there: "+why)
+	p.servers.log(v.events, event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: rnixctx.Elide("the MCP server "+d.Server+" could not be started, so its tools are not there: "+why, maxLine)})
 	p.servers.note("The server " + d.Server + " could not be started, so you do not have its tools. Work without them, or say in your result what is missing. The reason, which is data: " + why)
 }
 
@@ -140,4 +186,37 @@ func (h postman) deliverNews() error {
 		return err
 	}
 	return h.p.rec.Add(step.Record{Kind: step.KindMessage, Message: &said})
+}
+
+// Reload ends the server at path and starts it anew, as server says, and returns what is different in its tools. The process that has it is offered them as they are
+// now from its next question on, and its model is told. The errors are those of vfs.MountManager.Reload.
+func (k *KernelImpl) Reload(ctx context.Context, path string, server agent.MCPServer) (vfs.ToolChange, error) {
+	m, ok := k.servers.manager.(interface {
+		Reload(context.Context, string, agent.MCPServer) (vfs.ToolChange, error)
+	})
+	if !ok {
+		return vfs.ToolChange{}, noMounts(path)
+	}
+	pid, name, _ := strings.Cut(strings.TrimPrefix(path, mcpRoot+"/"), "-")
+	n, _ := strconv.ParseUint(pid, 10, 64)
+	p, perr := k.table.lookup("Reload", types.PID(n))
+	if perr != nil {
+		return vfs.ToolChange{}, perr
+	}
+	c, err := m.Reload(ctx, path, server)
+	if err != nil {
+		why := reasonText(k.cfg.Secrets, err)
+		p.servers.set(name, why)
+		say(k.events, p, "warning", "the MCP server "+name+" was reloaded and could not be started: "+why)
+		k.doing.touch(p)
+		return c, err
+	}
+	p.servers.set(name, "")
+	say(k.events, p, "output", "the MCP server "+name+" was reloaded; different tools: "+c.String())
+	if kt, kerr := k.kits.made(p); kerr == nil && !c.None() {
+		p.renewed.Store(kt)
+		p.servers.note("The server " + name + " was started anew, and its tools are others now (" + c.String() + "). You are offered them as they are now.")
+	}
+	k.doing.touch(p)
+	return c, nil
 }

@@ -33,6 +33,14 @@ func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
 	if k.servers.manager == nil {
 		return noMounts(path)
 	}
+	if config.Tell == nil { // a person's
+		server := strings.TrimPrefix(path, mcpRoot+"/")
+		config.Tell = func(n vfs.MCPNews) {
+			if n.Kind == vfs.NewsLine {
+				k.events.Append(serverLine(k.cfg.Secrets, nil, server, n))
+			}
+		}
+	}
 	c := k.tracer.call(k.table.caller(config.Owner.PID), "Mount", path)
 	c.begins("")
 	err := k.servers.manager.Mount(path, config)

@@ -48,7 +48,7 @@ func (v Proc) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	}
 	used := p.purse.State().Used
 	s.BudgetUsed, s.BudgetUsedUSD = used.Tokens, used.USD.Float()
-	s.Tools, s.Inputs = p.kit.list, inputNames(p.inputs)
+	s.Tools, s.Inputs = offered(p).list, inputNames(p.inputs)
 	s.OSChildren = v.k.cfg.Lifecycle.OSChildren(pid)
 	return s, true
 }

@@ -96,6 +96,14 @@ func (ks *kits) made(p *Process) (*kit, error) {
 	return kt, nil
 }
 
+// offered is what a process may call now: its kit, or the one since a person has reloaded a server of it.
+func offered(p *Process) *kit {
+	if kt := p.renewed.Load(); kt != nil {
+		return kt
+	}
+	return p.kit
+}
+
 // equip settles what a process is told and may do: system prompt, tools, loop.
 func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
 	var err error
@@ -120,7 +128,7 @@ func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, erro
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
-		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
+		System: func() string { system, _, _ := prompted(p); return system }, Offer: func() ([]byte, map[string]vfs.Tool) { kt := offered(p); return kt.specs, kt.tools }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, Plan: func() string { return planOf(p) }, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
 	}, host{asking{postman{k, p}}})
 	if err != nil {

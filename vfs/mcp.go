@@ -25,6 +25,8 @@ type MCPNews struct {
 	Kind   MCPNewsKind
 	Reason error      // of NewsLost and NewsFailed
 	Tools  ToolChange // of NewsTools
+	Stream string     // of NewsLine: stderr, or the level of a message, such as info
+	Line   string     // of NewsLine, without its end
 }
 
 // MCPNewsKind says what has become of a server.
@@ -39,6 +41,8 @@ const (
 	NewsBack
 	// NewsList: it says that its tools have changed. The mount manager hears it, and tells NewsTools in its place.
 	NewsList
+	// NewsLine: it has said a line for people. It is one of few: lines that come too fast, or are too many, are left out and counted.
+	NewsLine
 	// NewsTools: its tools are different from what was told last.
 	NewsTools
 )

@@ -5,21 +5,23 @@ import (
 	"sync"
 	"time"
 
+	"rnix/agent"
 	"rnix/types"
 )
 
-// Reload ends the server that is mounted at path and starts it anew, as config says; its name and its owner stay. It returns what is different in
+// Reload ends the server that is mounted at path and starts it anew, as server says; its name, its directory and its owner stay. It returns what is different in
 // its tools. Calls under way fail, and are told that nobody knows what they have done; calls that come during the reload wait for it. If the server
 // cannot be started, the mount stays with the tools that it had, and the next call tries again. NOT_FOUND if nothing is mounted there, CONFLICT if
 // another reload is under way, and the codes of MountContext.
-func (m *MountManager) Reload(ctx context.Context, path string, config MCPConfig) (ToolChange, error) {
+func (m *MountManager) Reload(ctx context.Context, path string, server agent.MCPServer) (ToolChange, error) {
 	t, done, err := m.enter("Reload", path)
 	if err != nil {
 		return ToolChange{}, err
 	}
 	defer done()
-	was := t.served.configured()
-	config.Name, config.Owner, config.Tell = was.Name, was.Owner, was.Tell
+	config := t.served.configured()
+	server.Name = config.Name
+	config.MCPServer, config.Pinned = server, nil
 	before, first := t.served.begin()
 	if !first {
 		return ToolChange{}, types.Errorf(types.ErrConflict, "Reload", path, "the server is being reloaded already")
@@ -147,4 +149,14 @@ func (m *MountManager) list(t *mount, tell func(MCPNews)) {
 			tell(MCPNews{Kind: NewsTools, Tools: c})
 		}
 	}
+}
+
+// Configured returns with what the server at path was started last; false if nothing is mounted there.
+func (m *MountManager) Configured(path string) (MCPConfig, bool) {
+	t, done, err := m.enter("Mount", path)
+	if err != nil {
+		return MCPConfig{}, false
+	}
+	defer done()
+	return t.served.configured(), true
 }

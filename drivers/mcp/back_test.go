@@ -186,7 +186,7 @@ func TestReloadedServerIsAnotherOneWithItsConfigurationReadAgain(t *testing.T) {
 	cfg := self(t, "good")
 	cfg.Env["ADDED"] = "by-the-reload"
 	cfg.Name = "another"
-	if _, err := b.Reload(t.Context(), at, cfg); err != nil {
+	if _, err := b.Reload(t.Context(), at, cfg.MCPServer); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-hanging; types.CodeOf(err) != types.ErrDisconnected || !strings.Contains(err.Error(), "was reloaded while the call was under way") {
@@ -196,17 +196,17 @@ func TestReloadedServerIsAnotherOneWithItsConfigurationReadAgain(t *testing.T) {
 		t.Error("it is the server from before")
 	}
 	bad := self(t, "exits")
-	if _, err := b.Reload(t.Context(), at, bad); err == nil || !strings.Contains(err.Error(), "no config file") {
+	if _, err := b.Reload(t.Context(), at, bad.MCPServer); err == nil || !strings.Contains(err.Error(), "no config file") {
 		t.Errorf("%v", err)
 	}
 	if s := b.state(t); s.State != vfs.MCPFailed || s.Tools == 0 || !strings.Contains(s.Reason.Error(), "no config file") {
 		t.Errorf("%+v", s)
 	}
-	if _, err := b.Reload(t.Context(), at, self(t, "good")); err != nil {
+	if _, err := b.Reload(t.Context(), at, self(t, "good").MCPServer); err != nil {
 		t.Error(err)
 	}
 	b.mustCall(t, "echo", "")
-	if _, err := b.Reload(t.Context(), "/mnt/mcp/1-none", cfg); types.CodeOf(err) != types.ErrNotFound {
+	if _, err := b.Reload(t.Context(), "/mnt/mcp/1-none", cfg.MCPServer); types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("%v", err)
 	}
 }

@@ -82,7 +82,7 @@ func NewTransportFactory(mgr *proc.Manager, opts Options) vfs.TransportFactory {
 
 // transport makes the transport of one server. It fails with INVALID if the configuration cannot work.
 func (f *factory) transport(config vfs.MCPConfig) (vfs.MCPTransport, error) {
-	t := &transport{config: config, lim: f.lim, version: f.opts.Version,
+	t := &transport{config: config, lim: f.lim, version: f.opts.Version, said: newSaid(config.Tell, secretsOf(config)),
 		log: f.opts.Log.With("server", config.Name, "pid", config.Owner.PID)}
 	t.life, t.end = context.WithCancelCause(context.Background())
 	switch {
@@ -96,7 +96,7 @@ func (f *factory) transport(config vfs.MCPConfig) (vfs.MCPTransport, error) {
 		if config.Command == "" {
 			return nil, types.Errorf(types.ErrInvalid, "", "", "command is missing; it names the program to start")
 		}
-		t.open = func(ctx context.Context) (link, error) { return f.startChild(ctx, config) }
+		t.open = func(ctx context.Context) (link, error) { return f.startChild(ctx, config, t.said) }
 	default:
 		return nil, types.Errorf(types.ErrInvalid, "", "", "transport %q is not known; use stdio or http", config.Type)
 	}

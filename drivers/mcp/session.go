@@ -58,6 +58,9 @@ func (t *transport) begin(ctx context.Context, l link, version string) (*session
 		Capabilities:           &mcp.ClientCapabilities{}, // no roots, sampling or elicitation
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { t.tell(vfs.MCPNews{Kind: vfs.NewsList}) },
+		LoggingMessageHandler: func(_ context.Context, m *mcp.LoggingMessageRequest) {
+			t.said.line(string(m.Params.Level), messageText(m.Params))
+		},
 	})
 	var err error
 	if s.client, err = client.Connect(ctx, s.conn, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
@@ -77,6 +80,19 @@ func (s *session) alive() bool {
 	default:
 		return true
 	}
+}
+
+// messageText is a message of a server for people on one line: its text, or its data as JSON, behind the name of the logger.
+func messageText(m *mcp.LoggingMessageParams) string {
+	text, ok := m.Data.(string)
+	if !ok {
+		b, _ := json.Marshal(m.Data) // it was decoded from JSON
+		text = string(b)
+	}
+	if m.Logger != "" {
+		text = m.Logger + ": " + text
+	}
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // lose ends a session that is of no use any more, for a reason. Who dials next buries it.

@@ -19,7 +19,7 @@ import (
 type child struct {
 	proc    *proc.Child
 	lines   *lines
-	stderr  *proc.Ring
+	stderr  *ears
 	secrets []string // values that error texts must not show
 	lim     limits
 	buried  chan struct{} // closed when nothing is left of it
@@ -29,8 +29,8 @@ type child struct {
 
 // startChild starts a server. It fails with TIMEOUT if the child is not up within the spawn timeout:
 // that is about starting a program; how long it takes to be ready is the mount's affair.
-func (f *factory) startChild(ctx context.Context, config vfs.MCPConfig) (link, error) {
-	c := &child{stderr: proc.NewRing(64 << 10), lim: f.lim, buried: make(chan struct{})}
+func (f *factory) startChild(ctx context.Context, config vfs.MCPConfig, said *said) (link, error) {
+	c := &child{stderr: &ears{ring: proc.NewRing(64 << 10), said: said}, secrets: secretsOf(config), lim: f.lim, buried: make(chan struct{})}
 	spec := f.spec(config)
 	if f.opts.Confine != nil {
 		var err error
@@ -40,11 +40,6 @@ func (f *factory) startChild(ctx context.Context, config vfs.MCPConfig) (link, e
 		c.confined = spec.Box.Plan.Rung != sandbox.RungNone
 	}
 	spec.Stderr = c.stderr
-	for _, v := range config.Env {
-		if len(v) >= 8 { // shorter ones are no secrets, and would tear words apart
-			c.secrets = append(c.secrets, v)
-		}
-	}
 	limit := config.SpawnTimeout.Or(defaultSpawnTimeout)
 	if limit > 0 {
 		var stop context.CancelFunc
@@ -77,6 +72,16 @@ func (f *factory) startChild(ctx context.Context, config vfs.MCPConfig) (link, e
 	c.lines = newLines(c.proc.Stdin(), c.proc.Stdout(), f.lim.frame)
 	go c.bury() // ends after the child or its connection, whichever comes first; waited for by wait
 	return c, nil
+}
+
+// secretsOf returns the values that were given to a server.
+func secretsOf(config vfs.MCPConfig) (out []string) {
+	for _, v := range config.Env {
+		if len(v) >= 8 { // shorter ones are no secrets, and would tear words apart
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // spec says what to start. The environment is that of the owner; what the configuration declares goes
@@ -134,6 +139,7 @@ func (c *child) bury() {
 		c.proc.Stop(c.lim.grace / 2)
 	}
 	c.lines.writer.Wait()
+	c.stderr.end()
 }
 
 // notes says how the child ended, unless it was ended by us, and how its standard error ends.
@@ -168,7 +174,7 @@ func (c *child) notes(byItself bool) string {
 // lastWords returns the end of what the child wrote to its standard error, without the values that
 // were given to it.
 func (c *child) lastWords() string {
-	text := strings.ToValidUTF8(string(c.stderr.Bytes()), "\uFFFD")
+	text := strings.ToValidUTF8(string(c.stderr.ring.Bytes()), "\uFFFD")
 	for _, s := range c.secrets {
 		text = strings.ReplaceAll(text, s, "***")
 	}

@@ -20,6 +20,7 @@ type transport struct {
 	lim     limits
 	log     *slog.Logger
 	version string
+	said    *said
 	open    func(context.Context) (link, error) // starts or reaches the server
 
 	life context.Context // ends with Close

@@ -113,6 +113,7 @@ func showAgent(out *output, g *ipc.AgentInfo) {
 	line("devices", cmp.Or(devices, "none"))
 	line("env", strings.Join(g.Env, ", "))
 	line("mcp", strings.Join(g.MCP, ", "))
+	line("mcp_required", strings.Join(g.MCPRequired, ", "))
 	line("skills", strings.Join(g.Skills, ", "))
 	if v := g.MaxSteps; v != nil {
 		line("max_steps", fmt.Sprint(*v))

@@ -14,20 +14,24 @@ import (
 func mcpCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp",
-		Short: "list, test and mount MCP servers, or be one",
-		Long: `MCP servers give agents further tools. Mcp lists those that are set up for this project, tests them, and
-mounts them for yourself. With serve, Rnix is one itself.`,
-		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix mcp mount /mnt/mcp/tracker tracker`, `rnix run --mcp tracker "..."`, `rnix mcp serve --print-config claude`),
+		Short: "list, test, watch, reload and mount MCP servers, or be one",
+		Long: `MCP servers give agents further tools. Mcp lists those that are set up for this project, tests them, shows what
+they have logged, starts them anew, and mounts them for yourself. With serve, Rnix is one itself.`,
+		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix mcp logs -f tracker`, `rnix mcp reload tracker`, `rnix mcp mount /mnt/mcp/tracker tracker`, `rnix run --mcp tracker "..."`, `rnix mcp serve --print-config claude`),
 	}
 	return family(c, projectCmd(a, &cobra.Command{
-		Use:         "list",
-		Aliases:     []string{"ls"},
-		Short:       "list the servers that are set up, and those that are mounted",
-		Long:        "List lists the servers that the files of this project and of the user describe, and those that are mounted.",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "list the servers that are set up, and those that are mounted",
+		Long: `List lists the servers that the files of this project and of the user describe, and those that are mounted: for
+which process, in which state since when, with how many tools, and the PID of the program.
+
+States: starting, running, restarting, lost (its connection has ended; the next call connects again), failed
+(it could not be started; a call tries again, and so does rnix mcp reload).`,
 		Example:     examples(`rnix mcp list`, `rnix mcp list --json | jq 'select(.kind=="mount")'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
-	}, mcpList), mcpTestCmd(a), mcpMountCmd(a), mcpUnmountCmd(a), mcpServeCmd(a))
+	}, mcpList), mcpTestCmd(a), mcpLogsCmd(a), mcpReloadCmd(a), mcpMountCmd(a), mcpUnmountCmd(a), mcpServeCmd(a))
 }
 
 func mcpTestCmd(a *app) *cobra.Command {
@@ -88,14 +92,32 @@ func mcpList(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectReq
 	out.listing([]column{{name: "NAME"}, {name: "TYPE", drop: 2}, {name: "STATE"}, {name: "SOURCE", max: 40, drop: 1}, {name: "COMMAND"}}, rows,
 		"no MCP server is set up; servers stand in .mcp.json or .rnix/mcp.yaml", append(r.Problems, unusable(r.Servers)...))
 	if len(r.Mounts) > 0 {
-		mounts := make([][]cell, len(r.Mounts))
-		for i, m := range r.Mounts {
-			mounts[i] = []cell{{oneLine(m.Path), bold}, text(dash(zero(int(m.PID)))), text(number(m.Tools)), text(debug.Age(time.Since(m.Since)))}
-		}
 		out.print("\n")
-		out.table([]column{{name: "MOUNTED AT"}, {name: "PID", right: true}, {name: "TOOLS", right: true}, {name: "SINCE"}}, mounts)
+		showMounts(out, r.Mounts)
 	}
 	return nil
+}
+
+// showMounts shows the servers that are mounted, and why those that do not run do not.
+func showMounts(out *output, list []ipc.MCPMount) {
+	rows := make([][]cell, len(list))
+	for i, m := range list {
+		st := green
+		if m.Reason != "" {
+			st = yellow
+		}
+		since := debug.Age(time.Since(m.Since))
+		if !m.StateSince.IsZero() {
+			since = debug.Age(time.Since(m.StateSince))
+		}
+		rows[i] = []cell{{oneLine(m.Path), bold}, text(dash(zero(int(m.PID)))), {dash(m.State), st}, text(since), text(number(m.Tools)), text(dash(zero(m.OSPID)))}
+	}
+	out.table([]column{{name: "MOUNTED AT"}, {name: "PID", right: true}, {name: "STATE"}, {name: "SINCE"}, {name: "TOOLS", right: true}, {name: "OS PID", right: true, drop: 1}}, rows)
+	for _, m := range list {
+		if m.Reason != "" {
+			out.talk("%s: %s", oneLine(m.Path), oneLine(m.Reason))
+		}
+	}
 }
 
 // unusable says why servers cannot be used.

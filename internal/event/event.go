@@ -46,6 +46,7 @@ const (
 	Refused      Kind = "refused"         // Name (read, write, network, socket, rights: what the sandbox did not let a command do; memory, processes: more than what a process starts may use; changed: what it could not prevent), Path (the path, host or address; empty = not known), Text (a sentence)
 	Asked        Kind = "asked"           // Args (its number), Name (the tool), Text (the call in a line), Result (the rule): a person is asked about a call
 	Answered     Kind = "answered"        // Args (its number), Name (the tool), Result (allow, deny), Text (why): a person has answered
+	ServerLine   Kind = "mcp_line"        // Path (/mnt/mcp/NAME), Name (stderr, or the level of a message), Text: what an MCP server has said for people
 	Piece        Kind = "piece"           // Name (think, output), Text, Answer, At: what a model has just said; only for who listens, never in the log
 	Lag          Kind = "lag"             // Text (which events are missing before this one); only in files, never in the log
 )

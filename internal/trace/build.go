@@ -342,7 +342,7 @@ func (b *builder) event(e *event.Event) {
 		if e.Text != "" {
 			b.waiting = &node{Span: Span{Kind: Wait, Name: line(e.Text, 200), Start: at, Run: b.run, PID: b.pid}}
 		}
-	case event.LogLine, event.Syscall, event.SyscallBegun, event.Exited: // that it still ran then is all that they say
+	case event.LogLine, event.ServerLine, event.Syscall, event.SyscallBegun, event.Exited: // that it still ran then is all that they say
 		b.clock.at(e.Time)
 	}
 }

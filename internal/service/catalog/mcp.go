@@ -25,7 +25,11 @@ func (c *Service) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectRequest
 			Command: env.Conceal(s.Shown), Problem: serverProblem(&s, p.Trust)})
 	}
 	for _, m := range c.Mounts.List() {
-		r.Mounts = append(r.Mounts, ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools})
+		mount := ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools, State: m.State, StateSince: m.MCPState.Since, OSPID: m.OSPID}
+		if m.Reason != nil {
+			mount.Reason = m.Reason.Error()
+		}
+		r.Mounts = append(r.Mounts, mount)
 	}
 	r.Problems = append(r.Problems, p.Problems...)
 	return r, nil

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"rnix/agent"
 	"rnix/internal/profile"
 	"rnix/ipc"
 	"rnix/runtime/env"
@@ -48,6 +49,12 @@ func (s *server) Mount(path string, c vfs.MCPConfig) error {
 	defer s.mu.Unlock()
 	s.started, s.mounts = append(s.started, c), append(s.mounts, vfs.MountInfo{Path: path, PID: c.Owner.PID, Tools: 2})
 	return nil
+}
+
+func (s *server) Configured(string) (vfs.MCPConfig, bool) { return vfs.MCPConfig{}, false }
+
+func (s *server) Reload(context.Context, string, agent.MCPServer) (vfs.ToolChange, error) {
+	return vfs.ToolChange{}, nil
 }
 
 func (s *server) Unmount(path string) error {

@@ -22,6 +22,7 @@ type Service struct {
 	Mounts     Mounts
 	Mounter    Mounter
 	Callers    Callers
+	Names      Names
 	Transports vfs.TransportFactory // to MCP servers
 	Scratch    string               // the directory for outputs that belong to no process
 
@@ -38,12 +39,20 @@ type Profiles interface {
 // Mounts knows the MCP servers that run. *vfs.MountManager is one.
 type Mounts interface {
 	List() []vfs.MountInfo
+	// Configured returns with what the server at a path was started last.
+	Configured(path string) (vfs.MCPConfig, bool)
+}
+
+// Names finds processes by what people call them.
+type Names interface {
+	Resolve(text string) (service.Target, error)
 }
 
 // Mounter mounts MCP servers and ends them. *kernel.KernelImpl is one.
 type Mounter interface {
 	Mount(path string, config vfs.MCPConfig) error
 	Unmount(path string) error
+	Reload(ctx context.Context, path string, server agent.MCPServer) (vfs.ToolChange, error)
 }
 
 // Callers knows who asks.
@@ -62,6 +71,7 @@ func (c *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.MCPTest, c.mcpTest)
 	service.Handle(on, ipc.MCPMountAt, c.mcpMount)
 	service.Handle(on, ipc.MCPUnmount, c.mcpUnmount)
+	service.Handle(on, ipc.MCPReload, c.mcpReload)
 }
 
 func (c *Service) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersRequest) (ipc.ProvidersResponse, error) {

@@ -30,7 +30,7 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	if untrusted := p.OfferMCP(req.Agent, req.NoMCP); untrusted != "" && p.Lent == nil { // agents cannot trust it
+	if untrusted := profile.OfferMCP(p, req.Agent, req.NoMCP); untrusted != "" && p.Lent == nil { // agents cannot trust it
 		p.Problems = append(p.Problems, untrusted)
 	}
 	ag, opts, choice, err := d.Launcher.Spawner.Plan(p, req)

@@ -91,7 +91,7 @@ func ticks(state string) bool { return state == "created" || state == "running" 
 // waits for and what it has used is told by kernel.Lifecycle.Touched, what becomes of those on disk by store.Index.
 func reachesTable(kind event.Kind) bool {
 	switch kind {
-	case event.LogLine, event.Syscall, event.SyscallBegun, event.Signalled, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Snapshot,
+	case event.LogLine, event.ServerLine, event.Syscall, event.SyscallBegun, event.Signalled, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Snapshot,
 		event.Messaged, event.Delivered, event.Refused, event.Asked, event.Answered, event.Lag:
 		return false
 	}

@@ -107,6 +107,11 @@ func bound(l *Loop, p *rnixctx.PromptResult) int {
 	if l.cfg.System != nil && l.req.tell(l.cfg.System()) {
 		l.counted = counted{} // of another prompt
 	}
+	if l.cfg.Offer != nil {
+		if specs, tools := l.cfg.Offer(); l.req.offer(specs) {
+			l.cfg.Specs, l.cfg.Tools, l.counted = specs, tools, counted{}
+		}
+	}
 	perByte, known := l.cfg.Budget.PerByte()
 	return l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
 }

@@ -82,7 +82,9 @@ type Progress struct {
 type Config struct {
 	Head Head
 	// System returns the system prompt, which grows when the process activates a skill; nil = it stays as Head has it.
-	System   func() string
+	System func() string
+	// Offer returns the tools, and how they are offered, as they are now; nil = they stay as Specs and Tools have them.
+	Offer    func() (specs []byte, tools map[string]vfs.Tool)
 	Specs    []byte // the tools as they are offered: a JSON array of ToolSpec; not changed
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind

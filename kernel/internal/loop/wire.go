@@ -92,6 +92,15 @@ func (r *request) tell(system string) (changed bool) {
 	return true
 }
 
+// offer changes the tools, and reports whether they are others: they are compared by where they lie, since they are not changed.
+func (r *request) offer(specs []byte) (changed bool) {
+	if len(specs) == len(r.specs) && (len(specs) == 0 || &specs[0] == &r.specs[0]) {
+		return false
+	}
+	r.specs, r.buf = specs, nil
+	return true
+}
+
 // begin starts the document: the head, the tools, and an open list of messages.
 func (r *request) begin(room int) {
 	r.buf = append(make([]byte, 0, len(r.head)+len(r.specs)+room), r.head[:len(r.head)-1]...)
