@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +171,9 @@ func reasonText(secrets *redact.Set, err error) string {
 	const most = 400
 	if err == nil {
 		return "no reason is known"
+	}
+	if e, ok := errors.AsType[*types.SyscallError](err); ok && e.Err != nil { // the path says nothing new
+		err = e.Err
 	}
 	text := hidden.Strip(secrets.String(err.Error()))
 	return rnixctx.Elide(strings.Join(strings.Fields(text), " "), most)

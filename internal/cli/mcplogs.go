@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/ipc"
 )
@@ -49,11 +48,7 @@ mounted yourself only in memory. Of each server at most 5,000 lines are kept in 
 				if e.Kind == event.Lag {
 					return lagLine(e)
 				}
-				pid := "-"
-				if e.PID != 0 {
-					pid = e.PID.String()
-				}
-				return e.Time.Local().Format(time.DateTime) + " " + pid + " " + debug.Line((*event.Event)(e))
+				return serverLine(e)
 			})
 		},
 	}
@@ -136,4 +131,9 @@ func otherTools(s *ipc.MCPReloaded) string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// serverLine is what a server has said for people: the time, the process, the server, the stream and the text.
+func serverLine(e *ipc.Event) string {
+	return e.Time.Local().Format("2006-01-02 15:04:05.000") + " " + dash(zero(int(e.PID))) + " " + oneLine(strings.TrimPrefix(e.Path, "/mnt/mcp/")) + " [" + oneLine(e.Name) + "] " + oneLine(e.Text)
 }

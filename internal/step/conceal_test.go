@@ -24,7 +24,7 @@ var structural = []string{
 	"StepRecord.Action", "StepRecord.ToolPath", "StepRecord.Provider", "StepRecord.Model", "StepRecord.StopReason", "StepRecord.CostFrom",
 	"Ask.CallID", "Ask.Tool", "Ask.Path", "Call.ID", "Call.Name", "Call.Path", "Call.Code",
 	"Suspension.SuspendKind", "ProcStatus.Name", "ProcInfo.State", "ProcStatus.Agent", "ProcStatus.Kind", "ProcStatus.Skills", "ProcStatus.Provider", "ProcStatus.Model", "ProcInfo.AllowedDevices",
-	"ProcInfo.DeniedDevices", "ProcStatus.WorkDir", "ProcStatus.Sandbox", "ProcStatus.Net", "ProcInfo.ReadRoots", "ProcInfo.MCPMounts", "Spending.Model", "Spending.Provider", "Spending.Day",
+	"ProcInfo.DeniedDevices", "ProcStatus.WorkDir", "ProcStatus.Sandbox", "ProcStatus.Net", "ProcInfo.ReadRoots", "ProcInfo.MCPMounts", "ProcInfo.MCPDown", "Spending.Model", "Spending.Provider", "Spending.Day",
 }
 
 // plant puts a canary into every text of a value, and the name of the field into those that are left alone.

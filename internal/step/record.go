@@ -266,6 +266,7 @@ type ProcInfo struct {
 	DeniedDevices  []string      `json:"denied_devices,omitempty"`
 	ReadRoots      []string      `json:"read_roots,omitempty"`
 	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
+	MCPDown        []string      `json:"mcp_down,omitempty"` // its servers that could not be reached, each with the reason
 	Result         string        `json:"result,omitempty"`
 	Asks           []Ask         `json:"asks,omitempty"` // of a suspended one: those that have no answer yet
 }

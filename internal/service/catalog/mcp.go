@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"rnix/agent"
@@ -11,6 +12,7 @@ import (
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/runtime/env"
+	"rnix/types"
 	"rnix/vfs"
 )
 
@@ -28,6 +30,9 @@ func (c *Service) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectRequest
 		mount := ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools, State: m.State, StateSince: m.MCPState.Since, OSPID: m.OSPID}
 		if m.Reason != nil {
 			mount.Reason = m.Reason.Error()
+			if e, ok := errors.AsType[*types.SyscallError](m.Reason); ok && e.Err != nil { // the path is there already
+				mount.Reason = e.Err.Error()
+			}
 		}
 		r.Mounts = append(r.Mounts, mount)
 	}
