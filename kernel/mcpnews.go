@@ -25,8 +25,9 @@ type serverNews struct {
 	mu    sync.Mutex
 	down  map[string]string // +checklocks:mu
 	lines []string          // +checklocks:mu
-	early []event.Event     // +checklocks:mu: what belongs into the log, which begins with the process
 	begun bool              // +checklocks:mu
+	// What belongs into the log, which begins with the process.
+	early []event.Event // +checklocks:mu
 }
 
 // maxEarly bounds what is kept for the log of a process that has not begun.
@@ -192,35 +193,53 @@ func (h postman) deliverNews() error {
 	return h.p.rec.Add(step.Record{Kind: step.KindMessage, Message: &said})
 }
 
+// heardByPeople returns what tells the news of a server that a person has mounted: its lines.
+func (v *servers) heardByPeople(path string) func(vfs.MCPNews) {
+	server := strings.TrimPrefix(path, mcpRoot+"/")
+	return func(n vfs.MCPNews) {
+		if n.Kind == vfs.NewsLine {
+			v.events.Append(serverLine(v.secrets, nil, server, n))
+		}
+	}
+}
+
 // Reload ends the server at path and starts it anew, as server says, and returns what is different in its tools. The process that has it is offered them as they are
 // now from its next question on, and its model is told. The errors are those of vfs.MountManager.Reload.
 func (k *KernelImpl) Reload(ctx context.Context, path string, server agent.MCPServer) (vfs.ToolChange, error) {
-	m, ok := k.servers.manager.(interface {
+	pid, name, _ := strings.Cut(strings.TrimPrefix(path, mcpRoot+"/"), "-")
+	n, _ := strconv.ParseUint(pid, 10, 64) // else it is 0, which no process has
+	p, err := k.table.lookup("Reload", types.PID(n))
+	if err != nil {
+		return vfs.ToolChange{}, err
+	}
+	defer k.doing.touch(p)
+	return k.servers.reload(ctx, k.kits, p, name, path, server)
+}
+
+// reload reloads a server of a process.
+func (v *servers) reload(ctx context.Context, ks *kits, p *Process, name, path string, server agent.MCPServer) (vfs.ToolChange, error) {
+	m, ok := v.manager.(interface {
 		Reload(context.Context, string, agent.MCPServer) (vfs.ToolChange, error)
 	})
 	if !ok {
 		return vfs.ToolChange{}, noMounts(path)
 	}
-	pid, name, _ := strings.Cut(strings.TrimPrefix(path, mcpRoot+"/"), "-")
-	n, _ := strconv.ParseUint(pid, 10, 64)
-	p, perr := k.table.lookup("Reload", types.PID(n))
-	if perr != nil {
-		return vfs.ToolChange{}, perr
-	}
 	c, err := m.Reload(ctx, path, server)
 	if err != nil {
-		why := reasonText(k.cfg.Secrets, err)
+		why := reasonText(v.secrets, err)
 		p.servers.set(name, why)
-		say(k.events, p, "warning", "the MCP server "+name+" was reloaded and could not be started: "+why)
-		k.doing.touch(p)
+		say(v.events, p, "warning", "the MCP server "+name+" was reloaded and could not be started: "+why)
 		return c, err
 	}
 	p.servers.set(name, "")
-	say(k.events, p, "output", "the MCP server "+name+" was reloaded; different tools: "+c.String())
-	if kt, kerr := k.kits.made(p); kerr == nil && !c.None() {
+	say(v.events, p, "output", "the MCP server "+name+" was reloaded; different tools: "+c.String())
+	if c.None() {
+		return c, nil
+	}
+	kt, err := ks.made(p)
+	if err == nil {
 		p.renewed.Store(kt)
 		p.servers.note("The server " + name + " was started anew, and its tools are others now (" + c.String() + "). You are offered them as they are now.")
 	}
-	k.doing.touch(p)
-	return c, nil
+	return c, err
 }

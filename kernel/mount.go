@@ -33,13 +33,8 @@ func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
 	if k.servers.manager == nil {
 		return noMounts(path)
 	}
-	if config.Tell == nil { // a person's
-		server := strings.TrimPrefix(path, mcpRoot+"/")
-		config.Tell = func(n vfs.MCPNews) {
-			if n.Kind == vfs.NewsLine {
-				k.events.Append(serverLine(k.cfg.Secrets, nil, server, n))
-			}
-		}
+	if config.Tell == nil {
+		config.Tell = k.servers.heardByPeople(path)
 	}
 	c := k.tracer.call(k.table.caller(config.Owner.PID), "Mount", path)
 	c.begins("")
