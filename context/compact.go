@@ -44,7 +44,7 @@ func (c Compaction) String() string {
 // and as many of the last turns as fit. It works mechanically, needs no model, always returns a legal
 // conversation if it was given one, and leaves ms alone.
 //
-// First the contents of old tool answers are cut, oldest first; then whole turns in the middle are
+// First what is attached to old messages gives way to a line that names it, and the contents of old tool answers are cut, oldest first; then whole turns in the middle are
 // left out, with a note in their place. A turn is an assistant message with the answers to its calls.
 // If even the last turn is too large its contents are cut as well; what an assistant decided, its calls,
 // is never touched, so a target that they alone exceed is not reached.
@@ -61,9 +61,18 @@ func Compact(ms []Message, target int) ([]Message, Compaction) {
 		size += m.tokens()
 		report.Shortened++
 	}
+	detach := func(m *Message) {
+		if len(m.Attachments) > 0 {
+			size -= m.tokens()
+			*m = m.Showing(func(*Attachment) string { return leftOutWhy })
+			size += m.tokens()
+			report.Shortened++
+		}
+	}
 	turns := split(out)
 	for i := 0; i < len(turns)-2 && size > target; i++ { // the last two turns stay whole for now
 		for j := turns[i].from; j < turns[i].to; j++ {
+			detach(&out[j])
 			if out[j].Role == RoleTool {
 				cut(&out[j], shortAnswer)
 			}
@@ -82,6 +91,9 @@ func Compact(ms []Message, target int) ([]Message, Compaction) {
 		out = append(withNote(out[:first:first]), out[next:]...)
 		size = total(out)
 	}
+	for j := 0; j < len(out) && size > target; j++ {
+		detach(&out[j])
+	}
 	for limit := 4 * target; size > target && limit >= 64; limit /= 2 {
 		for j := range out {
 			cut(&out[j], limit)
@@ -90,6 +102,9 @@ func Compact(ms []Message, target int) ([]Message, Compaction) {
 	report.After = size
 	return out, report
 }
+
+// leftOutWhy says why an attachment is not shown any more.
+const leftOutWhy = "left out to fit the context window, read the file again if you need it"
 
 const (
 	shortAnswer = 400 // bytes that stay of an old tool answer

@@ -25,6 +25,12 @@ func (x Message) Concealed(secrets *redact.Set) Message {
 	if len(x.Reasoning) > 0 {
 		x.Reasoning = slices.Clone(x.Reasoning)
 	}
+	if len(x.Attachments) > 0 {
+		x.Attachments = slices.Clone(x.Attachments)
+	}
+	for i := range x.Attachments { // a name is a text; of a picture nobody knows what it shows
+		x.Attachments[i].Name = secrets.String(x.Attachments[i].Name)
+	}
 	for i := range x.Reasoning {
 		x.Reasoning[i].Data = secrets.JSON(x.Reasoning[i].Data)
 	}

@@ -29,6 +29,10 @@ type Context struct {
 	compactions int // +checklocks:mu
 	// An estimate over Messages.
 	tokens int // +checklocks:mu
+	// What is attached to Messages; see Most.
+	images int // +checklocks:mu
+	// Of documents.
+	pages int // +checklocks:mu
 }
 
 // PromptResult is a snapshot of a conversation: what is sent to a model. Its slices are shared with
@@ -43,6 +47,8 @@ type PromptResult struct {
 	Generation uint64
 	// Tokens estimates the size of SystemPrompt and Messages together.
 	Tokens int
+	// Images are those that are attached, Pages those of documents, at most; see Most.
+	Images, Pages int
 }
 
 // NewPrompt returns messages as they are sent to a model, of no conversation that a Manager has. A message that JSON cannot hold is INVALID.
@@ -74,15 +80,17 @@ func (c *Context) append(ms ...Message) error {
 	if c.MaxSize > 0 && len(c.Messages)+len(ms) > c.MaxSize {
 		return ctxErr(types.ErrExhausted, "CtxWrite", c.ID, "full: it holds at most %d messages", c.MaxSize)
 	}
-	mark, tokens := c.encoded.mark(), 0
+	mark, tokens, images, pages := c.encoded.mark(), 0, 0, 0
 	for i := range ms {
 		if err := c.encoded.add(&ms[i]); err != nil {
 			c.encoded.back(mark)
 			return ctxErr(types.ErrInvalid, "CtxWrite", c.ID, "message: %w", err)
 		}
 		tokens += ms[i].tokens()
+		i, p := ms[i].shows()
+		images, pages = images+i, pages+p
 	}
-	c.tokens += tokens
+	c.tokens, c.images, c.pages = c.tokens+tokens, c.images+images, c.pages+pages
 	c.Messages = append(c.Messages, ms...)
 	return nil
 }
@@ -113,14 +121,16 @@ func (c *Context) set(n int, m Message) error {
 // +checklocks:c.mu
 func (c *Context) replaceLocked(ms []Message) error {
 	var enc encoding
-	tokens := 0
+	tokens, images, pages := 0, 0, 0
 	for i := range ms {
 		if err := enc.add(&ms[i]); err != nil {
 			return ctxErr(types.ErrInvalid, "CtxWrite", c.ID, "message: %w", err)
 		}
 		tokens += ms[i].tokens()
+		i, p := ms[i].shows()
+		images, pages = images+i, pages+p
 	}
-	c.Messages, c.encoded, c.tokens = ms, enc, tokens
+	c.Messages, c.encoded, c.tokens, c.images, c.pages = ms, enc, tokens, images, pages
 	c.generation++
 	return nil
 }
@@ -134,6 +144,8 @@ func (c *Context) prompt() *PromptResult {
 		Encoded:      c.encoded.snapshot(),
 		Generation:   c.generation,
 		Tokens:       c.tokens + EstimateTokens(c.SystemPrompt),
+		Images:       c.images,
+		Pages:        c.pages,
 	}
 }
 

@@ -106,12 +106,15 @@ func (m *Message) tokens() int {
 	return content + calls + reasoning
 }
 
-// Parts estimates the tokens of one message: what is said, with a few for its frame, the calls, and the
+// Parts estimates the tokens of one message: what is said and attached, with a few for its frame, the calls, and the
 // provider's own blocks.
 func (m *Message) Parts() (content, calls, reasoning int) {
 	content = 4 + EstimateTokens(m.Content)
 	for _, c := range m.ToolCalls {
 		calls += 8 + EstimateTokens(c.Name) + EstimateTokens(string(c.Input))
+	}
+	for i := range m.Attachments {
+		content += m.Attachments[i].tokens()
 	}
 	for _, b := range m.Reasoning {
 		reasoning += len(b.Data) / 4

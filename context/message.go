@@ -31,6 +31,8 @@ type Message struct {
 	IsError    bool       `json:"is_error,omitempty"`     // role tool: the call failed
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`   // role assistant
 	Reasoning  []Block    `json:"reasoning,omitempty"`    // role assistant: given back to the provider unchanged
+	// Attachments are the images and documents of a user or of a tool's answer; Content names them.
+	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
 // ToolCall is a model's wish to run a tool.

@@ -139,7 +139,7 @@ func filesIn(ms []Message) []usedFile {
 		f := usedFile{path: path.Clean(in.Path)}
 		switch c.Name {
 		case toolRead:
-			if in.Offset <= 1 && in.Limit == 0 {
+			if in.Offset <= 1 && in.Limit == 0 && len(m.Attachments) == 0 { // a picture's text is no file
 				f.text = m.Content
 			}
 		case toolWrite, toolEdit:

@@ -17,7 +17,7 @@ const canary = "sk-canary-4711"
 
 // structural are fields that name things. What is in them is ours, or the name of a tool, a file or a model.
 var structural = []string{
-	"Record.Kind", "Message.Role", "Message.ToolCallID", "ToolCall.ID", "ToolCall.Name", "Block.Provider",
+	"Record.Kind", "Message.Role", "Message.ToolCallID", "ToolCall.ID", "ToolCall.Name", "Block.Provider", "Attachment.Media", "Attachment.SHA256",
 	"Answer.Provider", "Answer.Model", "Answer.StopReason", "Answer.CostFrom",
 	"Intent.CallID", "Intent.Tool", "Intent.Path", "Intent.Effect", "Intent.Key", "Snapshot.Kind", "Snapshot.ID", "Snapshot.Root", "Snapshot.Limited",
 	"Result.CallID", "Result.Tool", "Result.Code", "Marker.Name",

@@ -139,7 +139,38 @@ func (s *scanner) message(m *rnixctx.Message) {
 		m.Reasoning = []rnixctx.Block{}
 		s.list(func() { m.Reasoning = append(m.Reasoning, s.block()) })
 	}
+	if f.has("attachments") {
+		m.Attachments = []rnixctx.Attachment{}
+		s.list(func() { m.Attachments = append(m.Attachments, s.attachment()) })
+	}
 	f.end()
+}
+
+func (s *scanner) attachment() (a rnixctx.Attachment) {
+	f := s.object()
+	if f.has("name") {
+		a.Name = s.string()
+	}
+	if f.has("media") {
+		a.Media = s.string()
+	}
+	if f.has("sha256") {
+		a.SHA256 = s.string()
+	}
+	if f.has("bytes") {
+		a.Bytes = s.int()
+	}
+	if f.has("width") {
+		a.Width = s.count()
+	}
+	if f.has("height") {
+		a.Height = s.count()
+	}
+	if f.has("pages") {
+		a.Pages = s.count()
+	}
+	f.end()
+	return a
 }
 
 func (s *scanner) toolCall() (c rnixctx.ToolCall) {

@@ -36,8 +36,9 @@ func full() []*Record {
 		End: &Ending{Exit: types.ExitStatus{Code: 2, Reason: "r", Err: types.Errorf(types.ErrDriver, "Write", "/x", "boom")}, Result: "t"}}
 	payloads := []Record{
 		{Kind: KindMessage, Answer: s.Answer(), Delivered: []uint64{1, 9}, Message: &rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "a\"b\\c\n\u2028é😀<&>\x01", IsError: true, ToolCallID: "x",
-			ToolCalls: []rnixctx.ToolCall{{ID: "1", Name: "n", Input: json.RawMessage(`{"a":[1,-2.5e3,true,false,null,"\u00e9\n"],"b":{}}`), ParseError: "p"}, {}},
-			Reasoning: []rnixctx.Block{{Provider: "p", Data: json.RawMessage(`"x<y"`)}}}},
+			ToolCalls:   []rnixctx.ToolCall{{ID: "1", Name: "n", Input: json.RawMessage(`{"a":[1,-2.5e3,true,false,null,"\u00e9\n"],"b":{}}`), ParseError: "p"}, {}},
+			Reasoning:   []rnixctx.Block{{Provider: "p", Data: json.RawMessage(`"x<y"`)}},
+			Attachments: []rnixctx.Attachment{{Name: "a b.png", Media: "image/png", SHA256: "00ff", Bytes: 1 << 20, Width: 3, Height: 4, Pages: 5}, {}}}},
 		{Kind: KindIntent, Intent: &Intent{Step: 1, CallID: "c", Tool: "t", Path: "/dev/x", Input: json.RawMessage(`[]`), Effect: "none", Child: &id, Background: true, Key: "k", Before: snap}},
 		{Kind: KindResult, Result: &Result{Step: 1, CallID: "c", Tool: "t", Output: "o", Error: "e", Code: types.ErrTimeout, Duration: -5}},
 		{Kind: KindStep, Step: s},
