@@ -52,6 +52,7 @@ func (o *Options) history(id types.UUID) *history {
 	h.references()
 	o.snapshots(h)
 	o.inputs(h)
+	o.attachments(h)
 	o.derived(h, small)
 	if !h.live {
 		h.findings = append(h.findings, o.temps(&h.id, h.dir)...)

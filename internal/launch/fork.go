@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	rnixctx "rnix/context"
 	"rnix/internal/records"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
@@ -23,6 +24,12 @@ func (h *Stored) Copy(ctx context.Context, origin types.UUID, cut *recovery.Stat
 	}
 	if err == nil {
 		lease, err = step.Fork(ctx, h.Cards.Journal, id, lease, origin, cut.Seq, at)
+	}
+	if err == nil {
+		var as []rnixctx.Attachment
+		if as, err = step.Attachments(h.Cards.Journal.Replay(ctx, origin, 1), cut.Seq); err == nil {
+			err = h.Cards.Journal.Blobs().CopyAttachments(origin, id, as)
+		}
 	}
 	if err == nil {
 		_ = h.Cards.Journal.Blobs().CopySeen(origin, id, cut.Time) // without it files have to be read again

@@ -24,6 +24,16 @@ func (s *Store) Input(id types.UUID, ref step.InputRef) (string, error) {
 	return s.journal.Blobs().Input(id, ref)
 }
 
+// SaveAttachment makes an image or a document of a message durable.
+func (s *Store) SaveAttachment(id types.UUID, data []byte) (sum string, err error) {
+	return s.journal.Blobs().SaveAttachment(id, data)
+}
+
+// Attachment reads an image or a document of a message.
+func (s *Store) Attachment(id types.UUID, sum string) ([]byte, error) {
+	return s.journal.Blobs().Attachment(id, sum)
+}
+
 // Letters reads the messages of a history, as far as it is on disk, for /proc.
 func (s *Store) Letters(id types.UUID) ([]step.Letter, error) {
 	return step.Letters(s.journal.Replay(context.Background(), id, 1))

@@ -341,7 +341,7 @@ func crashOps() []*faultfs.Op {
 			}
 			return ""
 		}),
-		checkpointOp(trusted), forkOp(), inputsOp(),
+		checkpointOp(trusted), forkOp(), inputsOp(), attachmentsOp(),
 	}
 }
 

@@ -250,7 +250,7 @@ func openHistory(l *Local, h *history, id types.UUID, how openLog) (*durable.Dam
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), dropAhead(l.fs, dir, next)); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), cleanAttachments(l.fs, dir), dropAhead(l.fs, dir, next)); err != nil {
 		log.Close()
 		return nil, err
 	}

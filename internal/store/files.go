@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	rnixctx "rnix/context"
 	"rnix/internal/durable"
 	"rnix/internal/step"
 	"rnix/types"
@@ -140,6 +141,18 @@ func (b blobs) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, 
 
 func (b blobs) Input(id types.UUID, ref step.InputRef) (string, error) {
 	return step.ReadInput(b.fs, b.dir(id), ref)
+}
+
+func (b blobs) SaveAttachment(id types.UUID, data []byte) (sum string, err error) {
+	return step.WriteAttachment(b.fs, b.dir(id), data)
+}
+
+func (b blobs) Attachment(id types.UUID, sum string) ([]byte, error) {
+	return step.ReadAttachment(b.fs, b.dir(id), sum)
+}
+
+func (b blobs) CopyAttachments(from, to types.UUID, as []rnixctx.Attachment) error {
+	return step.CopyAttachments(b.fs, b.dir(from), b.dir(to), as)
 }
 
 func (b blobs) CopySeen(from, to types.UUID, until time.Time) error {

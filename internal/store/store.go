@@ -8,6 +8,7 @@ package store
 import (
 	"time"
 
+	rnixctx "rnix/context"
 	"rnix/internal/durable"
 	"rnix/internal/step"
 	"rnix/types"
@@ -115,6 +116,12 @@ type Blobs interface {
 	Input(id types.UUID, ref step.InputRef) (string, error)
 	// CopyInputs gives a history those of another. damage says which of them are not what they were.
 	CopyInputs(from, to types.UUID, refs []step.InputRef) (damage string, err error)
+	// SaveAttachment makes an image or a document of a message durable, once, and returns its SHA-256.
+	SaveAttachment(id types.UUID, data []byte) (sum string, err error)
+	// Attachment reads one. It is NOT_FOUND, or STORAGE if it is damaged.
+	Attachment(id types.UUID, sum string) ([]byte, error)
+	// CopyAttachments gives a history those of another, as far as they can be read.
+	CopyAttachments(from, to types.UUID, as []rnixctx.Attachment) error
 	// CopySeen gives a history what another knew of files at a moment.
 	CopySeen(from, to types.UUID, until time.Time) error
 	// SaveMeta keeps what a history began with and its steps do not repeat.

@@ -1,0 +1,107 @@
+package step_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rnixctx "rnix/context"
+	"rnix/internal/durable"
+	"rnix/internal/durable/faultfs"
+	"rnix/internal/step"
+	"rnix/internal/step/crashtest"
+	"rnix/types"
+)
+
+func TestAnAttachmentIsKeptOnceAndComesBackAsItWas(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	sum, err := step.WriteAttachment(durable.OS, dir, []byte("picture"))
+	again, err2 := step.WriteAttachment(durable.OS, dir, []byte("picture"))
+	if err != nil || err2 != nil || sum != again {
+		t.Fatal(sum, err, again, err2)
+	}
+	if files, err := os.ReadDir(filepath.Join(dir, "attachments")); err != nil || len(files) != 1 || step.AttachmentFile(sum) != "attachments/"+files[0].Name() {
+		t.Errorf("%v, %v", files, err)
+	}
+	if got, err := step.ReadAttachment(durable.OS, dir, sum); err != nil || string(got) != "picture" {
+		t.Errorf("%q, %v", got, err)
+	}
+
+	gone := strings.Repeat("0", 64)
+	if err := step.CopyAttachments(durable.OS, dir, other, []rnixctx.Attachment{{SHA256: sum}, {SHA256: gone}, {SHA256: "../x"}}); err != nil {
+		t.Error(err)
+	}
+	if got, err := step.ReadAttachment(durable.OS, other, sum); err != nil || string(got) != "picture" {
+		t.Errorf("of the copy: %q, %v", got, err)
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, step.AttachmentFile(sum)), []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]types.ErrCode{sum: types.ErrStorage, gone: types.ErrNotFound, "../steps.jsonl": types.ErrInvalid, "": types.ErrInvalid, strings.ToUpper(gone[1:]) + "F": types.ErrInvalid} {
+		if _, err := step.ReadAttachment(durable.OS, dir, name); types.CodeOf(err) != want {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+	if again, err := step.WriteAttachment(durable.OS, dir, []byte("picture")); err != nil || again != sum {
+		t.Error(err)
+	}
+	if got, err := step.ReadAttachment(durable.OS, dir, sum); err != nil || string(got) != "picture" {
+		t.Errorf("what was damaged is not written again: %q, %v", got, err)
+	}
+}
+
+func TestOneHistoryKeepsSoManyAttachments(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "attachments"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range step.MaxAttached {
+		if err := os.WriteFile(filepath.Join(dir, "attachments", strings.Repeat("x", 1+i%200)+strings.Repeat("y", i/200)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := step.WriteAttachment(durable.OS, dir, []byte("one more")); types.CodeOf(err) != types.ErrExhausted || !strings.Contains(err.Error(), "1000 images and documents already") {
+		t.Error(err)
+	}
+}
+
+// attachmentsOp writes a message with an attachment: whenever it stops, a message that is on record has its file.
+func attachmentsOp() *faultfs.Op {
+	return &faultfs.Op{Name: "attachments", Changing: []string{step.EpochFile}, Prepare: prepared(1, histA), Recover: restart,
+		Run: func(fsys durable.FS, ack func(string)) error {
+			return crashtest.Session(fsys, func(j *step.Local) error {
+				sum, err := step.WriteAttachment(j.FS(), j.Dir(histA), bytes.Repeat([]byte("picture "), 300))
+				if err != nil {
+					return err
+				}
+				return authored(j, histA, ack, func(a *author) {
+					text := a.text("m")
+					a.add(text, a.w.Message(&rnixctx.Message{Role: rnixctx.RoleUser, Content: text, Attachments: []rnixctx.Attachment{{Name: "a.png", Media: "image/png", SHA256: sum, Bytes: 2400}}}))
+					a.commit()
+				})
+			})
+		},
+		Check: func(fsys durable.FS, acked []string) error {
+			err := crashtest.Sound(fsys, acked)
+			dir := step.Dir(faultfs.DataDir, histA)
+			h, herr := step.ReadSteps(fsys, dir, histA)
+			if types.CodeOf(herr) == types.ErrNotFound {
+				return err
+			}
+			err = errors.Join(err, herr)
+			for _, r := range h.Records {
+				if r.Message == nil {
+					continue
+				}
+				for _, a := range r.Message.Attachments {
+					_, rerr := step.ReadAttachment(fsys, dir, a.SHA256)
+					err = errors.Join(err, rerr)
+				}
+			}
+			return err
+		}}
+}
