@@ -30,6 +30,8 @@ type RequestFile struct {
 	asked bool // there is, or was, an answer
 	// +checklocks:mu
 	answer []byte // what has not been read yet
+	// +checklocks:mu
+	attached []Attachment // to the answer
 }
 
 // errFileClosed is the cause that Close gives to a request under way.
@@ -71,7 +73,8 @@ func (f *RequestFile) Write(ctx context.Context, data []byte) error {
 	caller := f.caller
 	f.mu.Unlock()
 
-	answer, err := f.perform(ctx, caller, data)
+	var attached []Attachment
+	answer, err := f.perform(context.WithValue(ctx, attachKey{}, &attached), caller, data)
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +85,7 @@ func (f *RequestFile) Write(ctx context.Context, data []byte) error {
 		}
 		return err
 	}
-	f.answer, f.asked = answer, true
+	f.answer, f.attached, f.asked = answer, attached, true
 	return nil
 }
 

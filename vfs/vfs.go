@@ -145,6 +145,9 @@ type Caller struct {
 	Scratch   string   // absolute; a private directory for long outputs, made on first use
 	Inputs    string   // absolute; the directory with the inputs of the process, which it knows as /proc/self/inputs; empty = none
 
+	// Attachment reads an image or a document of the process's conversation by its SHA-256. It may be nil.
+	Attachment func(sum string) ([]byte, error)
+
 	// Secret looks up a variable of the environment that the process was started from, credentials
 	// included. It is for drivers that call a provider themselves; what it returns is never given to
 	// an OS child as a whole, never written and never shown. It may be nil.
