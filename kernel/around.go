@@ -38,6 +38,9 @@ type Store interface {
 	// SaveInputs makes the inputs of a history durable and says what they are; Input reads one back.
 	SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error)
 	Input(id types.UUID, ref step.InputRef) (string, error)
+	// SaveAttachment keeps an image or a document of a message durably, once in a history, and returns its SHA-256; Attachment reads it back.
+	SaveAttachment(id types.UUID, data []byte) (sum string, err error)
+	Attachment(id types.UUID, sum string) ([]byte, error)
 	// Seal returns what lets a later run know that what is about to be recorded of a process's rights was written by this program; "" = nothing does.
 	Seal(s *step.Settled) string
 	// Steps reads the record of a history, as far as it is on disk.
@@ -124,6 +127,12 @@ func (noStore) Ended(types.UUID)          {}
 func (noStore) Seal(*step.Settled) string { return "" }
 func (noStore) SaveInputs(types.UUID, []step.Input) ([]step.InputRef, error) {
 	return nil, nil
+}
+func (noStore) SaveAttachment(types.UUID, []byte) (string, error) {
+	return "", types.Errorf(types.ErrUnavailable, "Attach", "", "this kernel keeps no histories, and nothing beside a text")
+}
+func (noStore) Attachment(_ types.UUID, sum string) ([]byte, error) {
+	return nil, types.Errorf(types.ErrNotFound, "Attachment", sum, "this kernel keeps no histories")
 }
 func (noStore) Input(types.UUID, step.InputRef) (string, error) { return "", nil }
 func (noStore) Steps(types.UUID) ([]step.StepRecord, error)     { return nil, nil }

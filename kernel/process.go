@@ -242,6 +242,7 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
 	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, Model: p.opts.Model, ReadRoots: readRoots(p), Env: withIdentity(p.opts.Env, p, k.cfg.Address), Secret: p.opts.Secret, Profile: p.opts.Profile}
+	c.Attachment = func(sum string) ([]byte, error) { return k.store.Attachment(p.UUID, sum) }
 	c.Scratch = k.cfg.Workspace.Scratch(p.UUID)
 	if len(p.inputs) > 0 {
 		c.Inputs = k.cfg.Workspace.Inputs(p.UUID)

@@ -134,6 +134,12 @@ func begin(k *KernelImpl, p *Process) error {
 		return err
 	}
 	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: text}
+	if first.Attachments, err = keepGiven(k, p); err != nil {
+		return err
+	}
+	if len(first.Attachments) > 0 {
+		first.Content += "\n\n" + rnixctx.Labels(first.Attachments)
+	}
 	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"rnix/agent"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // mcpRoot is where MCP servers are mounted, each as <pid>-<server>.
@@ -55,6 +56,8 @@ type SpawnOpts struct {
 	// where they are long, and finds each as a whole at /proc/self/inputs/<name>. The one named "pipe" is
 	// what came out of a pipe. They stay with the history.
 	Inputs []Input
+	// Attachments are images and documents that the model is shown with its intent. They stay with the history.
+	Attachments []vfs.Attachment
 
 	// Env is the composed environment of OS children. Secret looks up credentials for drivers. Both
 	// are kept in memory only.

@@ -148,7 +148,11 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	defer putDown(h.p, in)
 	switch a.Kind {
 	case loop.ToolCall:
-		return h.k.fds.runTool(ctx, h.p, a)
+		text, given, err := h.k.fds.runTool(ctx, h.p, a)
+		if err == nil && len(given) > 0 {
+			text, a.Attachments = h.attach(text, given)
+		}
+		return text, err
 	case loop.Spawn: // traces the start and the wait, each for itself
 		return h.k.actions.run(ctx, h.p, a, "")
 	}
@@ -179,19 +183,23 @@ func inHand(a *loop.Action) string {
 	return a.Call.Name
 }
 
-// runTool performs a tool: open, write the input, read the answer, close.
-func (c *descriptors) runTool(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+// runTool performs a tool: open, write the input, read the answer with what is attached to it, close.
+func (c *descriptors) runTool(ctx context.Context, p *Process, a *loop.Action) (text string, attached []vfs.Attachment, err error) {
 	fd, err := c.open(p, a.Tool.Path, vfs.OpenReadWrite)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer c.close(p, fd, a.Tool.Path)
-	if f, ferr := c.vfs.File(p.PID, fd); ferr == nil {
+	f, ferr := c.vfs.File(p.PID, fd)
+	if ferr == nil {
 		defer c.listen(p, f)()
 	}
 	if err := c.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input)); err != nil {
-		return string(c.rest(p, fd, a.Tool.Path)), err // what there is of an answer helps the model
+		return string(c.rest(p, fd, a.Tool.Path)), nil, err // what there is of an answer helps the model
 	}
 	out, err := c.read(p, fd, a.Tool.Path)
-	return string(out), err
+	if at, ok := f.(vfs.Attacher); ok && err == nil {
+		attached = at.Attachments()
+	}
+	return string(out), attached, err
 }

@@ -187,6 +187,8 @@ func (m *memStore) Ended(types.UUID)                                            
 func (m *memStore) Seal(*step.Settled) string                                    { return "" }
 func (m *memStore) SaveInputs(types.UUID, []step.Input) ([]step.InputRef, error) { return nil, nil }
 func (m *memStore) Input(types.UUID, step.InputRef) (string, error)              { return "", nil }
+func (m *memStore) SaveAttachment(types.UUID, []byte) (string, error)            { return "", nil }
+func (m *memStore) Attachment(types.UUID, string) ([]byte, error)                { return nil, nil }
 func (m *memStore) Steps(types.UUID) ([]step.StepRecord, error)                  { return nil, nil }
 func (m *memStore) of(id types.UUID) *memRecord                                  { m.mu.Lock(); defer m.mu.Unlock(); return m.recs[id] }
 

@@ -217,7 +217,11 @@ func (l *Loop) answer(actions []Action, outs []Outcome) error {
 	ms := make([]rnixctx.Message, 0, len(actions))
 	for i := range actions {
 		if waits(outs[i:i+1]) == nil {
-			ms = append(ms, rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: actions[i].Call.ID, Content: outs[i].Text(), IsError: outs[i].Err != nil})
+			m := rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: actions[i].Call.ID, Content: outs[i].Text(), IsError: outs[i].Err != nil}
+			if !m.IsError {
+				m.Attachments = actions[i].Attachments
+			}
+			ms = append(ms, m)
 		}
 	}
 	return l.host.Append(ms...)

@@ -62,6 +62,8 @@ type Action struct {
 	// Earlier is the call of that run, if it is begun again: its files are put back first if Undo says so.
 	Earlier *recovery.Call
 	Undo    bool
+	// Attachments are the images and documents of its answer, which has a line for each; set by Host.Run.
+	Attachments []rnixctx.Attachment
 	// Child is the UUID of the process that a Spawn starts, settled before it is announced.
 	Child types.UUID
 	// Ask is what an earlier run, or this one, has asked a person about the call, and Reply the answer; nil = none.

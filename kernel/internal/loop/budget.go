@@ -67,16 +67,22 @@ type counted struct {
 	generation uint64 // of the conversation
 	bytes      int    // of the conversation, as it was sent
 	tokens     int    // of the whole prompt; 0 = nothing was counted
+	attached   int    // what bounds the images and documents that were in it, in tokens
 }
 
 // promptRoom is what a provider may add to a prompt, in tokens: its own words about tools, and the frame. In what was
 // counted it is contained.
 const promptRoom = 1024
 
+// holds reports whether what was counted is the beginning of a conversation of so many bytes.
+func (c counted) holds(generation uint64, conversation int) bool {
+	return c.tokens > 0 && c.generation == generation && conversation >= c.bytes
+}
+
 // promptSize estimates the tokens of a prompt, rather too many. What a provider has counted stays as it is as long as
 // the conversation only grows; the rest has perByte tokens in a byte.
 func (c counted) promptSize(generation uint64, conversation, whole int, perByte float64, known bool) int {
-	if c.tokens > 0 && c.generation == generation && conversation >= c.bytes {
+	if c.holds(generation, conversation) {
 		return c.tokens + int(math.Ceil(float64(conversation-c.bytes)*perByte))
 	}
 	n := int(math.Ceil(float64(whole) * perByte))
@@ -113,7 +119,16 @@ func bound(l *Loop, p *rnixctx.PromptResult) int {
 		}
 	}
 	perByte, known := l.cfg.Budget.PerByte()
-	return l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
+	n := l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
+	if l.counted.holds(p.Generation, p.EncodedLen()) {
+		return n + max(attachedTokens(l, p)-l.counted.attached, 0)
+	}
+	return n + attachedTokens(l, p)
+}
+
+// attachedTokens bounds what the images and documents of a prompt take, in tokens.
+func attachedTokens(l *Loop, p *rnixctx.PromptResult) int {
+	return rnixctx.Most(l.progress.Model, p.Images, p.Pages)
 }
 
 // noAnswer settles what was reserved for an answer that has not come, and returns why it has not. If the vendor may bill

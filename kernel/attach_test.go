@@ -1,0 +1,125 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"image"
+	"image/png"
+	"strings"
+	"sync"
+	"testing"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// blobStore is a memStore that keeps attachments.
+type blobStore struct {
+	*memStore
+	blobs sync.Map // SHA-256 -> []byte
+}
+
+func (s *blobStore) SaveAttachment(_ types.UUID, data []byte) (string, error) {
+	sum := sha256.Sum256(data)
+	s.blobs.Store(hex.EncodeToString(sum[:]), data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func (s *blobStore) Attachment(_ types.UUID, sum string) ([]byte, error) {
+	data, ok := s.blobs.Load(sum)
+	if !ok {
+		return nil, types.Errorf(types.ErrNotFound, "Attachment", sum, "no")
+	}
+	return data.([]byte), nil
+}
+
+func aPicture(t *testing.T, w int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, 2))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestAttachmentsAreKeptAndNamedAndReadByTheModelsDevice: those of a person, and those of a tool.
+func TestAttachmentsAreKeptAndNamedAndReadByTheModelsDevice(t *testing.T) {
+	given, shot := aPicture(t, 7), aPicture(t, 9)
+	s := newSys(t, func(c *Config) {
+		c.Store = &blobStore{memStore: c.Store.(*memStore)}
+		err := c.Devices.RegisterTools("/dev/camera", func(string, vfs.OpenFlag) (vfs.VFSFile, error) {
+			return vfs.NewRequestFile(vfs.FileStat{}, func(ctx context.Context, _ vfs.Caller, _ []byte) ([]byte, error) {
+				vfs.Attach(ctx, "/tmp/a [b]\n.png", shot)
+				vfs.Attach(ctx, "bad.png", []byte("no picture"))
+				return []byte("click\n"), nil
+			}), nil
+		}, []vfs.Tool{{Name: "camera", Schema: json.RawMessage(`{"type":"object"}`), Path: "/dev/camera", Effect: vfs.EffectNone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	var seen [][]byte
+	s.model = func(_ context.Context, c vfs.Caller, turn int) (reply, error) {
+		if turn == 1 {
+			return reply{Calls: []string{`camera {}`}}, nil
+		}
+		for _, b := range [][]byte{given, shot} {
+			sum := sha256.Sum256(b)
+			data, err := c.Attachment(hex.EncodeToString(sum[:]))
+			if err != nil {
+				return reply{}, err
+			}
+			seen = append(seen, data)
+		}
+		return reply{Calls: []string{`complete {"result":"seen"}`}}, nil
+	}
+	pid := s.spawn(func(o *SpawnOpts) { o.Attachments = []vfs.Attachment{{Name: "given.png", Data: given}} })
+	e := s.await(pid, event.Exited)
+	if len(seen) != 2 || !bytes.Equal(seen[0], given) || !bytes.Equal(seen[1], shot) {
+		t.Errorf("the device has read %d", len(seen))
+	}
+	var said []*rnixctx.Message
+	for _, r := range s.stores.of(e.UUID).committed {
+		if r.Message != nil && r.Message.Role != rnixctx.RoleAssistant {
+			said = append(said, r.Message)
+		}
+	}
+	if len(said) < 2 || !strings.HasSuffix(said[0].Content, "do it\n\n[image given.png 7×2, "+sizeOf(given)+"]") || len(said[0].Attachments) != 1 || said[0].Attachments[0].Width != 7 {
+		t.Fatalf("%+v", said)
+	}
+	want := "click\n[image a (b).png 9×2, " + sizeOf(shot) + "]\n[bad.png is not shown: the content is no PNG, JPEG, GIF or WebP image and no PDF, whatever the name says]"
+	if said[1].Content != want || len(said[1].Attachments) != 1 || said[1].Attachments[0].Name != "a (b).png" {
+		t.Errorf("%+v, want %q", said[1], want)
+	}
+}
+
+func sizeOf(b []byte) string {
+	a := rnixctx.Attachment{Media: "image/png", Bytes: int64(len(b))}
+	_, size, _ := strings.Cut(a.Label(), ", ")
+	return strings.TrimSuffix(size, "]")
+}
+
+func TestASpawnWithWhatCannotBeAttachedLeavesNoTrace(t *testing.T) {
+	s := newSys(t)
+	s.model = func(context.Context, vfs.Caller, int) (reply, error) { t.Error("it runs"); return reply{}, nil }
+	many := make([]vfs.Attachment, rnixctx.MaxAttachments+1)
+	for want, as := range map[string][]vfs.Attachment{
+		"fake.png: cannot be attached: the content is no PNG": {{Name: "x/fake.png", Data: []byte("text")}},
+		"21 files are attached and at most 20 are taken":      many,
+		"keeps no histories": {{Name: "a.png", Data: aPicture(t, 1)}}, // its store takes none
+	} {
+		if _, err := s.Spawn("do it", nil, opts(func(o *SpawnOpts) { o.Attachments = as })); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if n := len(s.stores.recs); n != 0 {
+		t.Errorf("%d histories are left", n)
+	}
+}
+
+var _ Store = (*blobStore)(nil)
