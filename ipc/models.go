@@ -55,4 +55,7 @@ type ModelAbilities struct {
 	Thoughts bool   `json:"thoughts_kept"` // what was thought goes back to the model with its calls
 	Cache    bool   `json:"prompt_cache"`  // the vendor is asked to keep the beginning of a prompt
 	Bounded  bool   `json:"bounded"`       // the length of an answer can be bounded
+
+	Images    bool `json:"images"`    // it is shown images; else it is told their names
+	Documents bool `json:"documents"` // it is shown PDFs; else it is told their names
 }

@@ -9,6 +9,9 @@ type Abilities struct {
 	Thoughts bool   `json:"thoughts_kept"` // what was thought goes back to the model with its calls
 	Cache    bool   `json:"prompt_cache"`  // the driver asks the vendor to keep the beginning of a prompt, or names the conversation to its cache
 	Bounded  bool   `json:"bounded"`       // the length of an answer can be bounded
+	// It is shown images, and documents (PDF); else it is told their names.
+	Images    bool `json:"images"`
+	Documents bool `json:"documents"`
 }
 
 // How a model calls tools.

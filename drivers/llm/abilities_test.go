@@ -66,6 +66,17 @@ func asksFor(word string) llm.LLMRequest {
 	return llm.LLMRequest{SystemPrompt: "S", Session: "session-1", Tools: []llm.ToolSpec{{Name: "look", Schema: []byte(`{"type":"object"}`)}}, Messages: []rnixctx.Message{{Role: rnixctx.RoleUser, Content: word}}}
 }
 
+// shows is a request with a file of a type that a user has given, and one that a tool has.
+func shows(media string) llm.LLMRequest {
+	req := asksFor("x [a.png]")
+	as := []rnixctx.Attachment{{Name: "a.png", Media: media, SHA256: "1", Bytes: 7, Width: 3, Height: 4}}
+	req.Messages[0].Attachments = as
+	req.Messages = append(req.Messages, rnixctx.Message{Role: rnixctx.RoleAssistant, ToolCalls: []rnixctx.ToolCall{{ID: "a", Name: "look", Input: []byte("{}")}, {ID: "b", Name: "look", Input: []byte("{}")}}},
+		rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: "a", Content: "seen", Attachments: as}, rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: "b", Content: "no"})
+	req.Attachment = func(rnixctx.Attachment) ([]byte, error) { return []byte("picture"), nil }
+	return req
+}
+
 func always(r llmtest.Reply) func(llmtest.Request) llmtest.Reply {
 	return func(llmtest.Request) llmtest.Reply { return r }
 }
@@ -136,6 +147,14 @@ func abilities() []ability {
 			_, _, bodies, err := w.exchange(t, nil, nil, req)
 			return err == nil && strings.Contains(bodies[0], ":777")
 		}, func(a llm.Abilities) bool { return a.Bounded }},
+		{"images are shown, of a user and of a tool", func(t *testing.T, w way) bool {
+			_, _, bodies, err := w.exchange(t, nil, nil, shows("image/png"))
+			return err == nil && strings.Count(bodies[0], "cGljdHVyZQ==") == 2
+		}, func(a llm.Abilities) bool { return a.Images }},
+		{"and PDFs", func(t *testing.T, w way) bool {
+			_, _, bodies, err := w.exchange(t, nil, nil, shows("application/pdf"))
+			return err == nil && strings.Count(bodies[0], "cGljdHVyZQ==") == 2
+		}, func(a llm.Abilities) bool { return a.Documents }},
 		{"a prompt that is too long is compacted", func(t *testing.T, w way) bool {
 			_, _, _, err := w.exchange(t, always(llmtest.Reply{Status: 400, Text: "prompt is too long: 9 tokens"}), nil, asksFor("x"))
 			return types.CodeOf(err) == types.ErrInvalid && strings.Contains(err.Error(), "prompt is too long")

@@ -18,7 +18,10 @@ const (
 )
 
 // AnthropicDriver asks models over the Messages API.
-type AnthropicDriver struct{ http *httpClient }
+type AnthropicDriver struct {
+	http    *httpClient
+	refused refusals
+}
 
 var _ LLMDriver = (*AnthropicDriver)(nil)
 
@@ -35,7 +38,7 @@ func NewAnthropic(cfg HTTPConfig) (*AnthropicDriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AnthropicDriver{c}, nil
+	return &AnthropicDriver{http: c}, nil
 }
 
 // Info describes the driver.
@@ -43,7 +46,7 @@ func (d *AnthropicDriver) Info() DriverInfo {
 	c := d.http.cfg
 	return DriverInfo{Name: c.Name, Driver: "anthropic", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
 		MaxAnswer: c.MaxTokens, ExtraAnswer: max(c.Thinking, 0),
-		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thinking: true, Thoughts: true, Cache: true, Bounded: true}}
+		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thinking: true, Thoughts: true, Cache: true, Bounded: true, Images: true, Documents: true}}
 }
 
 // Close drops idle connections.
@@ -75,13 +78,21 @@ func (d *AnthropicDriver) Stream(ctx context.Context, req LLMRequest) (<-chan St
 		if key != "" {
 			header.Set("X-Api-Key", key)
 		}
-		a := anthropicAnswer{http: d.http, model: req.Model, emit: emit}
-		if err := d.http.do(ctx, exchange{path: anthropicPath, header: header, key: key, model: req.Model, body: body, each: a.each}); err != nil {
-			return nil, err
+		for {
+			a := anthropicAnswer{http: d.http, model: req.Model, emit: emit}
+			err := d.http.do(ctx, exchange{path: anthropicPath, header: header, key: key, model: req.Model, body: body, each: a.each})
+			if err == nil {
+				resp := a.response(sentBytes(body, req))
+				identify(resp.ToolCalls, req.Messages)
+				return resp, nil
+			}
+			if !d.refused.learn(err, req) { // which is said before anything is answered
+				return nil, err
+			}
+			if body, err = d.encode(req); err != nil {
+				return nil, err
+			}
 		}
-		resp := a.response(len(body))
-		identify(resp.ToolCalls, req.Messages)
-		return resp, nil
 	}), nil
 }
 

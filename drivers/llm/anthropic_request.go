@@ -55,9 +55,18 @@ type anthropicBlock struct {
 	Name    string          `json:"name,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
 	CallID  string          `json:"tool_use_id,omitempty"`
-	Content string          `json:"content,omitempty"`
+	Content any             `json:"content,omitempty"` // a text, or blocks
+	Source  *anthropicData  `json:"source,omitempty"`
+	Title   string          `json:"title,omitempty"`
 	IsError bool            `json:"is_error,omitempty"`
 	Cache   *cacheMark      `json:"cache_control,omitempty"`
+}
+
+// anthropicData is an image or a document.
+type anthropicData struct {
+	Type  string `json:"type"`
+	Media string `json:"media_type"`
+	Data  string `json:"data"`
 }
 
 // MarshalJSON writes the block, or what came in its place.
@@ -103,7 +112,7 @@ func (d *AnthropicDriver) encode(req LLMRequest) ([]byte, error) {
 	if strings.TrimSpace(req.SystemPrompt) != "" {
 		out.System = []anthropicBlock{{Type: "text", Text: req.SystemPrompt, Cache: ephemeral}}
 	}
-	out.Messages = anthropicMessages(conversation(req), cfg.Name)
+	out.Messages = anthropicMessages(attached(req, d.Info().Abilities, &d.refused), cfg.Name)
 	marks := 2
 	for i := len(out.Messages) - 1; i >= 0 && marks > 0; i-- {
 		if m := out.Messages[i]; m.Role == "user" {
@@ -132,7 +141,7 @@ func schemaOf(t ToolSpec) json.RawMessage {
 
 // anthropicMessages converts a conversation that is in order. Neighbours of one role become one
 // message, answers to calls before anything else in it; the last message is always the user's.
-func anthropicMessages(ms []rnixctx.Message, provider string) []anthropicMessage {
+func anthropicMessages(s shown, provider string) []anthropicMessage {
 	var out []anthropicMessage
 	add := func(role string, blocks ...anthropicBlock) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
@@ -141,22 +150,46 @@ func anthropicMessages(ms []rnixctx.Message, provider string) []anthropicMessage
 			out = append(out, anthropicMessage{role, blocks})
 		}
 	}
-	for _, m := range ms {
+	for _, m := range s.messages {
 		switch m.Role {
 		case rnixctx.RoleAssistant:
 			add("assistant", anthropicSaid(m, provider)...)
 		case rnixctx.RoleTool:
-			add("user", anthropicBlock{Type: "tool_result", CallID: anthropicID(m.ToolCallID), Content: m.Content, IsError: m.IsError})
+			add("user", anthropicBlock{Type: "tool_result", CallID: anthropicID(m.ToolCallID), Content: anthropicResult(s, m), IsError: m.IsError})
 		default:
 			text := m.Content
 			if strings.TrimSpace(text) == "" {
 				text = "(empty)"
 			}
-			add("user", anthropicBlock{Type: "text", Text: text})
+			add("user", append(anthropicShown(s, m), anthropicBlock{Type: "text", Text: text})...)
 		}
 	}
 	if out[len(out)-1].Role == "assistant" {
 		add("user", anthropicBlock{Type: "text", Text: "Continue."})
+	}
+	return out
+}
+
+// anthropicResult is what a tool has answered: its text, and behind it what is attached to that.
+func anthropicResult(s shown, m rnixctx.Message) any {
+	if len(m.Attachments) == 0 {
+		if m.Content == "" {
+			return nil
+		}
+		return m.Content
+	}
+	return append([]anthropicBlock{{Type: "text", Text: m.Content}}, anthropicShown(s, m)...)
+}
+
+// anthropicShown are the images and documents of a message.
+func anthropicShown(s shown, m rnixctx.Message) (out []anthropicBlock) {
+	for i := range m.Attachments {
+		a := &m.Attachments[i]
+		b := anthropicBlock{Type: "image", Source: &anthropicData{"base64", a.Media, s.data[a.SHA256]}}
+		if !a.Image() {
+			b.Type, b.Title = "document", a.Name
+		}
+		out = append(out, b)
 	}
 	return out
 }

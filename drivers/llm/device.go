@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	rnixctx "rnix/context"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -70,6 +71,9 @@ func (f *file) perform(ctx context.Context, caller vfs.Caller, data []byte) ([]b
 	}
 	if len(req.Messages) == 0 && strings.TrimSpace(req.Intent) == "" {
 		return nil, types.Errorf(types.ErrInvalid, "Write", "", `nothing to ask: give "messages" or "intent"`)
+	}
+	if caller.Attachment != nil {
+		req.Attachment = func(a rnixctx.Attachment) ([]byte, error) { return caller.Attachment(a.SHA256) }
 	}
 	f.mu.Lock()
 	notify := f.notify

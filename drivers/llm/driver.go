@@ -50,6 +50,9 @@ type LLMRequest struct {
 
 	// Messages is the conversation. When it is empty, Intent is sent as the one user message.
 	Messages []rnixctx.Message `json:"messages,omitempty"`
+
+	// Attachment reads the bytes of an image or a document that a message has; nil = there are none to be had. The device sets it.
+	Attachment func(a rnixctx.Attachment) ([]byte, error) `json:"-"`
 }
 
 // ToolSpec is a tool as it is offered to the model.

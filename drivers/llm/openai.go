@@ -29,6 +29,7 @@ type OpenAIDriver struct {
 	noUsage   atomic.Bool // it does not know stream_options
 	reasons   atomic.Bool // reasoning_content in every message with calls
 	noKey     atomic.Bool // no prompt_cache_key
+	refused   refusals
 }
 
 var _ LLMDriver = (*OpenAIDriver)(nil)
@@ -65,7 +66,7 @@ func openaiInfo(h *httpClient) DriverInfo {
 	c := h.cfg
 	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, Aside: true, ContextWindow: c.ContextWindow,
 		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens),
-		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thoughts: true, Cache: c.CacheKey, Bounded: true}}
+		Abilities: Abilities{Tools: ToolsNative, Streams: true, Effort: true, Thoughts: true, Cache: c.CacheKey, Bounded: true, Images: true, Documents: true}}
 }
 
 // Close drops idle connections.
@@ -97,11 +98,11 @@ func (d *OpenAIDriver) Stream(ctx context.Context, req LLMRequest) (<-chan Strea
 			a := openaiAnswer{http: d.http, model: req.Model, emit: emit}
 			err := d.http.do(ctx, exchange{path: openaiPath, header: bearer(key), key: key, model: req.Model, body: body, each: a.each})
 			if err == nil {
-				resp := a.response(len(body))
+				resp := a.response(sentBytes(body, req))
 				identify(resp.ToolCalls, req.Messages)
 				return resp, nil
 			}
-			if a.begun || !d.learn(err) {
+			if a.begun || !d.learn(err) && !d.refused.learn(err, req) {
 				return nil, err
 			}
 			if body, err = d.encode(req); err != nil {

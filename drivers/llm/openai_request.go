@@ -36,7 +36,7 @@ type openaiFunction struct {
 
 type openaiMessage struct {
 	Role      string       `json:"role"`
-	Content   *string      `json:"content"` // null beside calls
+	Content   any          `json:"content"` // a text or parts; null beside calls
 	Reasoning *string      `json:"reasoning_content,omitempty"`
 	ToolCalls []openaiCall `json:"tool_calls,omitempty"`
 	CallID    string       `json:"tool_call_id,omitempty"`
@@ -74,24 +74,80 @@ func (d *OpenAIDriver) encode(req LLMRequest) ([]byte, error) {
 		out.Tools = append(out.Tools, openaiTool{"function", openaiFunction{t.Name, t.Description, schemaOf(t)}})
 	}
 	if req.SystemPrompt != "" {
-		out.Messages = append(out.Messages, openaiMessage{Role: "system", Content: &req.SystemPrompt})
+		out.Messages = append(out.Messages, openaiMessage{Role: "system", Content: req.SystemPrompt})
 	}
-	for _, m := range conversation(req) {
-		out.Messages = append(out.Messages, d.message(m))
-	}
+	out.Messages = append(out.Messages, d.messages(attached(req, d.Info().Abilities, &d.refused))...)
 	return encode(out)
 }
 
-func (d *OpenAIDriver) message(m rnixctx.Message) openaiMessage {
-	out := openaiMessage{Role: string(m.Role), Content: &m.Content}
+// messages converts a conversation. The answer of a tool is a text in this API: what is attached to those of a turn comes behind them all, as
+// the user's.
+func (d *OpenAIDriver) messages(s shown) (out []openaiMessage) {
+	var behind []openaiPart
+	flush := func() {
+		if len(behind) > 0 {
+			out = append(out, openaiMessage{Role: "user", Content: behind})
+			behind = nil
+		}
+	}
+	for _, m := range s.messages {
+		if m.Role != rnixctx.RoleTool {
+			flush()
+		}
+		msg, parts := d.message(m), openaiParts(s, m)
+		switch {
+		case len(parts) == 0:
+		case m.Role == rnixctx.RoleTool:
+			behind = append(append(behind, openaiPart{Type: "text", Text: "What the tool has attached to its answer above: " + rnixctx.Labels(m.Attachments)}), parts...)
+		default:
+			msg.Content = append([]openaiPart{{Type: "text", Text: msg.Content.(string)}}, parts...)
+		}
+		out = append(out, msg)
+	}
+	flush()
+	return out
+}
+
+// openaiPart is a part of what a user says: a text, an image or a document.
+type openaiPart struct {
+	Type  string       `json:"type"`
+	Text  string       `json:"text,omitempty"`
+	Image *openaiImage `json:"image_url,omitempty"`
+	File  *openaiFile  `json:"file,omitempty"`
+}
+
+type openaiImage struct {
+	URL string `json:"url"`
+}
+
+type openaiFile struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"`
+}
+
+// openaiParts are the images and documents of a message.
+func openaiParts(s shown, m rnixctx.Message) (out []openaiPart) {
+	for i := range m.Attachments {
+		if a := &m.Attachments[i]; a.Image() {
+			out = append(out, openaiPart{Type: "image_url", Image: &openaiImage{s.url(a)}})
+		} else {
+			out = append(out, openaiPart{Type: "file", File: &openaiFile{a.Name, s.url(a)}})
+		}
+	}
+	return out
+}
+
+func (d *OpenAIDriver) message(m rnixctx.Message) (out openaiMessage) {
+	out.Role = string(m.Role)
+	text := m.Content
 	switch m.Role {
 	case rnixctx.RoleTool:
 		out.CallID = m.ToolCallID
-		if m.Content == "" {
-			m.Content = "(no output)" // some servers refuse an empty answer
+		if text == "" {
+			text = "(no output)" // some servers refuse an empty answer
 		}
 		if m.IsError {
-			m.Content = "Error: " + m.Content // the API has no field for it
+			text = "Error: " + text // the API has no field for it
 		}
 	case rnixctx.RoleAssistant:
 		for _, c := range m.ToolCalls {
@@ -100,17 +156,18 @@ func (d *OpenAIDriver) message(m rnixctx.Message) openaiMessage {
 			out.ToolCalls = append(out.ToolCalls, call)
 		}
 		if len(m.ToolCalls) > 0 {
-			if m.Content == "" {
-				out.Content = nil
-			}
 			out.Reasoning = d.reasoning(m)
+			if text == "" {
+				return out
+			}
 		}
 	default:
 		out.Role = "user"
-		if m.Content == "" {
-			m.Content = "(empty)"
+		if text == "" {
+			text = "(empty)"
 		}
 	}
+	out.Content = text
 	return out
 }
 

@@ -15,6 +15,7 @@ type ResponsesDriver struct {
 	http *httpClient
 	// What of a request a model has turned out not to take: keys are the model and the option, values are true.
 	without sync.Map
+	refused refusals
 }
 
 var _ LLMDriver = (*ResponsesDriver)(nil)
@@ -76,7 +77,7 @@ func (d *ResponsesDriver) Stream(ctx context.Context, req LLMRequest) (<-chan St
 			a := responsesAnswer{http: d.http, model: req.Model, emit: emit}
 			err := d.http.do(ctx, exchange{path: responsesPath, header: bearer(key), key: key, model: req.Model, body: body, each: a.each})
 			if err == nil {
-				resp := a.response(len(body))
+				resp := a.response(sentBytes(body, req))
 				identify(resp.ToolCalls, req.Messages)
 				return resp, nil
 			}
@@ -85,7 +86,7 @@ func (d *ResponsesDriver) Stream(ctx context.Context, req LLMRequest) (<-chan St
 				return nil, err
 			case !forget && foreign(err.Error()):
 				forget = true
-			case !d.learn(req.Model, err.Error()):
+			case !d.learn(req.Model, err.Error()) && !d.refused.learn(err, req):
 				return nil, err
 			}
 			if body, err = d.encode(req, forget); err != nil {

@@ -35,14 +35,22 @@ type responsesTool struct {
 
 // responsesMessage is an item of what was said: by a user or the model.
 type responsesMessage struct {
-	Type    string          `json:"type"` // message
-	Role    string          `json:"role"`
-	Content []responsesText `json:"content"`
+	Type    string `json:"type"` // message
+	Role    string `json:"role"`
+	Content []any  `json:"content"` // responsesText or responsesData
 }
 
 type responsesText struct {
 	Type string `json:"type"` // input_text or output_text
 	Text string `json:"text"`
+}
+
+// responsesData is an image or a document.
+type responsesData struct {
+	Type  string `json:"type"` // input_image or input_file
+	Image string `json:"image_url,omitempty"`
+	Name  string `json:"filename,omitempty"`
+	Data  string `json:"file_data,omitempty"`
 }
 
 type responsesCall struct {
@@ -55,7 +63,7 @@ type responsesCall struct {
 type responsesResult struct {
 	Type   string `json:"type"` // function_call_output
 	CallID string `json:"call_id"`
-	Output string `json:"output"`
+	Output any    `json:"output"` // a text, or parts
 }
 
 // responsesThought is what a Block of this driver holds: an item of reasoning as it came, and before which of the answer's other items it stood.
@@ -90,17 +98,16 @@ func (d *ResponsesDriver) encode(req LLMRequest, forget bool) ([]byte, error) {
 	for _, t := range req.Tools {
 		out.Tools = append(out.Tools, responsesTool{"function", t.Name, t.Description, schemaOf(t), false})
 	}
-	for _, m := range conversation(req) {
-		out.Input = append(out.Input, d.items(m, forget)...)
+	s := attached(req, d.Info().Abilities, &d.refused)
+	for _, m := range s.messages {
+		out.Input = append(out.Input, d.items(s, m, forget)...)
 	}
 	return encode(out)
 }
 
 // items are what a message is in the API.
-func (d *ResponsesDriver) items(m rnixctx.Message, forget bool) (out []any) {
-	text := func(role, kind string) responsesMessage {
-		return responsesMessage{"message", role, []responsesText{{kind, m.Content}}}
-	}
+func (d *ResponsesDriver) items(s shown, m rnixctx.Message, forget bool) (out []any) {
+	parts := func(kind string) []any { return append([]any{responsesText{kind, m.Content}}, responsesShown(s, m)...) }
 	switch m.Role {
 	case rnixctx.RoleTool:
 		if m.Content == "" {
@@ -109,10 +116,13 @@ func (d *ResponsesDriver) items(m rnixctx.Message, forget bool) (out []any) {
 		if m.IsError {
 			m.Content = "Error: " + m.Content // the API has no field for it
 		}
-		return []any{responsesResult{"function_call_output", m.ToolCallID, m.Content}}
+		if len(m.Attachments) == 0 {
+			return []any{responsesResult{"function_call_output", m.ToolCallID, m.Content}}
+		}
+		return []any{responsesResult{"function_call_output", m.ToolCallID, parts("input_text")}}
 	case rnixctx.RoleAssistant:
 		if m.Content != "" {
-			out = append(out, text("assistant", "output_text"))
+			out = append(out, responsesMessage{"message", "assistant", parts("output_text")})
 		}
 		for _, c := range m.ToolCalls {
 			out = append(out, responsesCall{"function_call", c.ID, callName(c.Name), string(inputObject(c))})
@@ -125,7 +135,19 @@ func (d *ResponsesDriver) items(m rnixctx.Message, forget bool) (out []any) {
 	if m.Content == "" {
 		m.Content = "(empty)"
 	}
-	return []any{text("user", "input_text")}
+	return []any{responsesMessage{"message", "user", parts("input_text")}}
+}
+
+// responsesShown are the images and documents of a message.
+func responsesShown(s shown, m rnixctx.Message) (out []any) {
+	for i := range m.Attachments {
+		if a := &m.Attachments[i]; a.Image() {
+			out = append(out, responsesData{Type: "input_image", Image: s.url(a)})
+		} else {
+			out = append(out, responsesData{Type: "input_file", Name: a.Name, Data: s.url(a)})
+		}
+	}
+	return out
 }
 
 // withThoughts puts what was thought back to where it stood among the items of an answer. A thought that no item follows is left out: the

@@ -92,7 +92,7 @@ func TestConversationIsAlwaysLegal(t *testing.T) {
 			if err := rnixctx.Legal(got); err != nil || len(got) == 0 {
 				t.Fatalf("%v: %+v", err, got)
 			}
-			for _, m := range anthropicMessages(got, "p") {
+			for _, m := range anthropicMessages(shown{messages: got}, "p") {
 				for _, b := range m.Content {
 					if len(m.Content) == 0 || b.Type == "text" && strings.TrimSpace(b.Text) == "" {
 						t.Errorf("empty content in %+v", m)

@@ -3,6 +3,8 @@ package llm
 import (
 	"bytes"
 	"strconv"
+
+	rnixctx "rnix/context"
 )
 
 // maxCount is the largest number of tokens that is believed.
@@ -44,6 +46,22 @@ func estimate(sent int, r *LLMResponse) Usage {
 		got += len(c.Name) + len(c.Input)
 	}
 	return Usage{Input: (sent + 3) / 4, Output: (got + 3) / 4, Estimated: true}
+}
+
+// sentBytes is how many bytes of a request's body count where the provider does not tell its tokens: pictures do by what they show.
+func sentBytes(body []byte, req LLMRequest) int {
+	if len(rnixctx.AttachmentsIn(req.Messages)) == 0 {
+		return len(body)
+	}
+	n := len(req.SystemPrompt)
+	for _, t := range req.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	for i := range req.Messages {
+		content, calls, reasoning := req.Messages[i].Parts()
+		n += 4 * (content + calls + reasoning)
+	}
+	return n
 }
 
 // settle gives a response its usage.

@@ -110,7 +110,7 @@ func abilitiesOf(a *ipc.ModelAbilities) string {
 	for _, x := range []struct {
 		can  bool
 		word string
-	}{{a.Streams, "stream"}, {a.Effort, "effort"}, {a.Thinking, "thinking"}, {a.Thoughts, "thoughts kept"}, {a.Cache, "cache"}} {
+	}{{a.Streams, "stream"}, {a.Effort, "effort"}, {a.Thinking, "thinking"}, {a.Thoughts, "thoughts kept"}, {a.Cache, "cache"}, {a.Images, "images"}, {a.Documents, "PDFs"}} {
 		if x.can {
 			out = append(out, x.word)
 		}

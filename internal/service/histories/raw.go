@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	rnixctx "rnix/context"
@@ -18,6 +19,9 @@ type Encoder interface {
 	// Encode returns where a request to a provider goes, and its body, as a client's configuration has it. INVALID: the provider is no server.
 	Encode(r *ipc.ProjectRequest, provider string, req llm.LLMRequest) (address string, body []byte, err error)
 }
+
+// rawShown is how many bytes of an image or a PDF a request shows that is made anew; three make four letters of base64.
+const rawShown = 48
 
 // requests makes requests of models anew.
 type requests struct {
@@ -91,6 +95,13 @@ func (d requests) questionOf(p *past, rec *step.StepRecord, at int) (llm.LLMRequ
 	q := llm.LLMRequest{Intent: was.Intent, SystemPrompt: meta.SystemPrompt, Model: cmp.Or(was.Model, rec.Model), MaxTurns: 1, Effort: was.Effort, Session: p.UUID.String(), Messages: rec.Messages}
 	if life.Limit != nil || was.ContextBudget > 0 || was.BudgetUSD > 0 {
 		notes = append(notes, "the bound of the answer that the budget allowed is not on record")
+	}
+	if len(rnixctx.AttachmentsIn(q.Messages)) > 0 {
+		notes = append(notes, fmt.Sprintf("of the data of each image and PDF only the first %d bytes are shown, in base64", rawShown))
+		q.Attachment = func(a rnixctx.Attachment) ([]byte, error) {
+			data, err := d.journal.Blobs().Attachment(p.UUID, a.SHA256)
+			return data[:min(len(data), rawShown)], err
+		}
 	}
 	for _, t := range meta.Tools {
 		q.Tools = append(q.Tools, llm.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
