@@ -160,7 +160,10 @@ func (m mcpFiles) call(name string) func(context.Context, Caller, []byte) ([]byt
 		if err != nil {
 			return nil, err
 		}
-		text, err := callText(result, m.limit)
+		text, given, err := callText(result, m.limit)
+		for i := range given {
+			Attach(ctx, given[i].Name, given[i].Data)
+		}
 		m.last.set(name, text, err)
 		return text, err
 	}

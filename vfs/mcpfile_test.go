@@ -148,7 +148,7 @@ func run(t *testing.T, devices *vfs.DeviceRegistry, sub, input string) (string, 
 func TestToolAnswersAreTextForAModel(t *testing.T) {
 	devices := mountFake(t, fake{})
 	for tool, want := range map[string]string{
-		"kinds": "a\nb\n[image: image/png, 5 bytes]\n[audio: unknown type, 3 bytes]\n[resource f:///x: text/plain, 5 bytes]\ninner\n" +
+		"kinds": "a\nb\n[image: image/png, 5 bytes; not shown: the content is no PNG, JPEG, GIF or WebP image and no PDF, whatever the name says]\n[audio: unknown type, 3 bytes]\n[resource f:///x: text/plain, 5 bytes]\ninner\n" +
 			"[resource f:///y: unknown type, 5 bytes]\n[link: f:///z, zed, 9 bytes]\n[content of unknown type \"smell\"]",
 		"structured": `{"id":12345678901234567890}`,
 		"long":       strings.Repeat("é", 250) + "\n[cut: 300 of 800 bytes are left out (max_output)]",

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 
+	"rnix/internal/media"
 	"rnix/types"
 )
 
@@ -50,8 +52,8 @@ func listNames(result json.RawMessage, key string) (names []string) {
 }
 
 // callText returns the result of tools/call as a model reads it. A result that the tool itself calls
-// an error is returned as an error of code DRIVER with the same text.
-func callText(result json.RawMessage, limit int) ([]byte, error) {
+// an error is returned as an error of code DRIVER with the same text. Images and PDFs that a model could be shown are given beside the text.
+func callText(result json.RawMessage, limit int) (said []byte, given []Attachment, err error) {
 	var in struct {
 		Content    []block         `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
@@ -59,16 +61,20 @@ func callText(result json.RawMessage, limit int) ([]byte, error) {
 		Input      json.RawMessage `json:"inputRequests"`
 	}
 	if err := json.Unmarshal(result, &in); err != nil {
-		return nil, types.Errorf(types.ErrDriver, "Write", "", "the server's answer is malformed: %w", err)
+		return nil, nil, types.Errorf(types.ErrDriver, "Write", "", "the server's answer is malformed: %w", err)
 	}
 	if len(in.Input) > 0 && len(in.Content) == 0 {
-		return nil, types.Errorf(types.ErrDriver, "Write", "", "the tool asks for input while it runs, which is not offered: give it everything in its arguments")
+		return nil, nil, types.Errorf(types.ErrDriver, "Write", "", "the tool asks for input while it runs, which is not offered: give it everything in its arguments")
 	}
 	var parts []string
 	hasText := false
 	for _, b := range in.Content {
 		hasText = hasText || b.Type == "text" && b.Text != ""
-		parts = append(parts, b.String())
+		text, a := b.shown(len(given))
+		if a != nil {
+			given = append(given, *a)
+		}
+		parts = append(parts, text)
 	}
 	if !hasText && len(in.Structured) > 0 && string(in.Structured) != "null" {
 		var b bytes.Buffer
@@ -81,9 +87,39 @@ func callText(result json.RawMessage, limit int) ([]byte, error) {
 		if len(text) == 0 {
 			text = []byte("the tool failed without saying why")
 		}
-		return nil, types.Errorf(types.ErrDriver, "Write", "", "%s", text)
+		return nil, nil, types.Errorf(types.ErrDriver, "Write", "", "%s", text)
 	}
-	return text, nil
+	return text, given, nil
+}
+
+// shown returns the block as a model reads it, and what it is shown beside that; nil = nothing. n is how many there are before it.
+func (b block) shown(n int) (string, *Attachment) {
+	encoded, name := b.Data, b.Name
+	switch {
+	case b.Type == "resource" && b.Resource != nil && b.Resource.Blob != nil:
+		encoded, name = *b.Resource.Blob, b.Resource.URI
+	case b.Type != "image":
+		return b.String(), nil
+	}
+	text := b.String()
+	if base64Size(encoded) > media.MaxBytes {
+		return text, nil
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	kind := media.Type(data)
+	switch {
+	case err != nil && b.Type == "image":
+		return strings.TrimSuffix(text, "]") + "; not shown: its data is no base64]", nil
+	case err != nil, kind == "" && b.Type != "image": // another kind of resource
+		return text, nil
+	}
+	if _, err := media.Check(data); err != nil {
+		return strings.TrimSuffix(text, "]") + "; not shown: " + err.Error() + "]", nil
+	}
+	if name == "" {
+		name = fmt.Sprintf("image-%d.%s", n+1, path.Base(kind))
+	}
+	return text, &Attachment{Name: name, Data: data}
 }
 
 // String returns the block as a model reads it: its text, or what it is.

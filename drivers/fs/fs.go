@@ -128,7 +128,7 @@ func Tools() []vfs.Tool {
 	)
 	return []vfs.Tool{
 		tool("read_file",
-			"Read a text file. Each line is given as its number, a tab, and its text. At most 2,000 lines and 100 kB are given at once; the answer says how to go on.",
+			"Read a text file, or look at an image (PNG, JPEG, GIF, WebP) or a PDF. Each line of a text is given as its number, a tab, and its text. At most 2,000 lines and 100 kB are given at once; the answer says how to go on.",
 			`"path":{"type":"string","description":"relative to the workspace, or absolute"},`+
 				`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},`+
 				`"limit":{"type":"integer","minimum":1,"description":"how many lines; 2000 if absent"}`, `"path"`),

@@ -9,8 +9,10 @@ import (
 	"hash"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
+	"rnix/internal/media"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -67,12 +69,15 @@ func (c *call) readFile(ctx context.Context) error {
 		sum = sha256.New()
 		src = io.TeeReader(src, sum)
 	}
-	if bytes.IndexByte(head, 0) >= 0 {
+	switch kind := media.Type(head); {
+	case kind != "":
+		err = c.showMedia(ctx, src, place, info, head, kind)
+	case bytes.IndexByte(head, 0) >= 0:
 		c.describe(place, info, head)
 		if sum != nil {
 			_, err = io.Copy(io.Discard, src)
 		}
-	} else {
+	default:
 		err = c.showLines(src, place, info.Size(), in.Offset, in.Limit, sum != nil)
 	}
 	if err != nil {
@@ -147,6 +152,28 @@ func (c *call) showLines(src io.Reader, place Place, size int64, offset, limit i
 	return nil
 }
 
+// showMedia attaches an image or a document to the answer, or says why it cannot be.
+func (c *call) showMedia(ctx context.Context, src io.Reader, p Place, info os.FileInfo, head []byte, kind string) error {
+	data, err := io.ReadAll(io.LimitReader(src, int64(media.Limit(kind))+1))
+	if err != nil {
+		return err
+	}
+	_, bad := media.Check(data)
+	if len(data) > media.Limit(kind) {
+		bad = media.TooLarge(kind, max(info.Size(), int64(len(data))))
+		if _, err = io.Copy(io.Discard, src); err != nil {
+			return err
+		}
+	}
+	c.describe(p, info, head)
+	if bad != nil {
+		c.note("not shown: " + bad.Error())
+	} else if !vfs.Attach(ctx, filepath.Base(p.Name), data) {
+		c.note("not shown: whoever reads takes text alone")
+	}
+	return nil
+}
+
 // describe says what a file is whose content is no text.
 func (c *call) describe(p Place, info os.FileInfo, head []byte) {
 	kind := "binary file"
@@ -155,12 +182,8 @@ func (c *call) describe(p Place, info os.FileInfo, head []byte) {
 		kind = "UTF-16 text, which is not shown"
 	case bytes.HasPrefix(head, []byte("\x7fELF")):
 		kind = "program or library (ELF)"
-	case bytes.HasPrefix(head, []byte("\x89PNG\r\n")):
-		kind = "image (PNG)"
-	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
-		kind = "image (JPEG)"
-	case bytes.HasPrefix(head, []byte("%PDF-")):
-		kind = "document (PDF)"
+	case media.Type(head) != "":
+		kind = media.Word(media.Type(head))
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
 		kind = "archive (zip)"
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):

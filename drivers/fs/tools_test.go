@@ -28,7 +28,7 @@ func TestReadingSaysWhatWasCutAndHowToGoOn(t *testing.T) { // A-46
 		{`{"path":"long","offset":4999}`, "4999\tline 4999\n5000\tline 5000\n[lines 4999 to 5000 of 5000, the end]\n"},
 		{`{"path":"wide"}`, "... [line cut: 2000 of 6000 bytes shown]\n2\tnext\n[1 line cut"},
 		{`{"path":"win"}`, "1\ta\n2\tb\n[lines end with CR LF]\n"},
-		{`{"path":"bin"}`, "bin: image (PNG), 10 bytes"},
+		{`{"path":"bin"}`, "bin: PNG image, 10 bytes"},
 		{`{"path":"latin"}`, "1\tcaf\uFFFD\n[not all of it is UTF-8"},
 		{`{"path":"torn"}`, "1\ta\n2\tb\n"},
 	} {
