@@ -61,6 +61,8 @@ type ConversationMessage struct {
 	Bytes      int                `json:"bytes"`          // of Content, whole
 	Cut        int                `json:"cut,omitempty"`  // bytes left out behind Content
 	Skipped    int                `json:"skip,omitempty"` // bytes left out before it
+	// Attachments are images and PDFs that the model is shown with it; Content names them.
+	Attachments []Attached `json:"attachments,omitempty"`
 	// From says of a user message where it comes from: user, steer, message, child, compaction.
 	From      string `json:"from,omitempty"`
 	Shortened bool   `json:"shortened,omitempty"` // a compaction has cut its text

@@ -25,8 +25,9 @@ type ExportedProc struct {
 	OriginStep     int        `json:"origin_step,omitempty"`
 	Runs           int        `json:"runs"`
 	Inputs         []Input    `json:"inputs,omitempty"`
-	First          string     `json:"first"`          // its first message
-	Said           int        `json:"said,omitempty"` // messages that came to it on its way
+	First          string     `json:"first"`              // its first message
+	Attached       int        `json:"attached,omitempty"` // images and PDFs that it was shown with that, which are not here
+	Said           int        `json:"said,omitempty"`     // messages that came to it on its way
 	Turns          []Turn     `json:"turns"`
 	Result         string     `json:"result,omitempty"`
 	Changes        bool       `json:"changes"`          // it has called what can change files

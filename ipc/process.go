@@ -33,6 +33,8 @@ type SpawnRequest struct {
 	Issue   string `json:"issue,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Attachments are images and PDFs that the model is shown with the intent: at most 20, and MaxAttached bytes of all.
+	Attachments []Attachment `json:"attachments,omitempty"`
 	// Rules say about which calls a person is asked, and which are refused, besides what the files say. Asks says what becomes of what is
 	// asked: wait, for a person, or deny; empty = it waits.
 	Rules permit.Rules `json:"rules,omitzero"`
@@ -52,6 +54,15 @@ type Input struct {
 	Text string `json:"text"` // UTF-8 without NUL
 	// Broken says why the text may not be all that was to come, in a few words on one line; empty = it is.
 	Broken string `json:"broken,omitempty"`
+}
+
+// MaxAttached is how many bytes all attachments of a request may have; in base64 they fit into MaxBody.
+const MaxAttached = 5 << 20
+
+// Attachment is an image (PNG, JPEG, GIF, WebP) or a PDF. What it is is told by its content.
+type Attachment struct {
+	Name string `json:"name"` // for people: a file name
+	Data []byte `json:"data"` // in base64
 }
 
 // SpawnResponse names the new process.

@@ -135,6 +135,19 @@ type StepMessage struct {
 	IsError    bool              `json:"is_error,omitempty"`     // role tool: the call failed
 	ToolCalls  []StepMessageCall `json:"tool_calls,omitempty"`   // role assistant
 	Reasoning  []StepBlock       `json:"reasoning,omitempty"`    // role assistant: given back to the provider unchanged
+	// Attachments are images and PDFs that the model was shown with it; Content names them.
+	Attachments []Attached `json:"attachments,omitempty"`
+}
+
+// Attached is an image or a PDF of a message. Its bytes lie in the history's directory, at attachments/<sha256>.
+type Attached struct {
+	Name   string `json:"name"`
+	Media  string `json:"media"` // such as image/png
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	Width  int    `json:"width,omitempty"` // in pixels, of an image
+	Height int    `json:"height,omitempty"`
+	Pages  int    `json:"pages,omitempty"` // of a PDF; 0 = not known
 }
 
 // StepMessageCall is a call that a model has asked for.

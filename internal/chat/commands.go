@@ -83,7 +83,7 @@ func showHelp(m *Model) {
 	for _, c := range commands() {
 		line("/"+c.name+with(" ", c.args), c.what)
 	}
-	line("@FILE", "a file that the agent is given with the message, as data")
+	line("@FILE", "a file that the agent is given with the message, as data; an image or a PDF is shown with the first")
 	line("!COMMAND", "run a command yourself, outside of any sandbox; the agent gets what it prints with your next message, and what it leaves running is ended")
 }
 

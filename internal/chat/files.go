@@ -15,6 +15,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"rnix/internal/media"
 	"rnix/internal/tui"
 	"rnix/ipc"
 )
@@ -63,8 +64,10 @@ func contentsOf(m *Model, name string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case len(b) > maxText:
+	case len(b) > maxText && media.Type(b) == "":
 		return "", fmt.Errorf("%s is longer than 1 MiB: name it without @, and the agent reads what it needs of it", name)
+	case media.Type(b) != "":
+		return "", fmt.Errorf("%s is an image or a PDF, which only the first message can have: name it without @, and the agent looks at it", name)
 	case !utf8.Valid(b) || slices.Contains(b, 0):
 		return "", fmt.Errorf("%s is not text in UTF-8: name it without @", name)
 	}
@@ -72,11 +75,24 @@ func contentsOf(m *Model, name string) (string, error) {
 }
 
 // attached returns the files that a first message names, as inputs of the process.
-func attached(m *Model, text string) (inputs []ipc.Input, rest string, err error) {
+// Images and PDFs are shown to the model.
+func attached(m *Model, text string) (inputs []ipc.Input, shown []ipc.Attachment, err error) {
+	all := 0
 	for i, name := range namedFiles(m, text) {
+		if isMedia(pathOf(m, name)) {
+			data, err := media.Read(pathOf(m, name))
+			if all += len(data); err == nil && all > ipc.MaxAttached {
+				err = fmt.Errorf("the images and PDFs have more than %s together: name some without @, and the agent reads them", media.Size(ipc.MaxAttached))
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			shown = append(shown, ipc.Attachment{Name: filepath.Base(name), Data: data})
+			continue
+		}
 		data, err := contentsOf(m, name)
 		if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 		safe := strings.Map(func(r rune) rune {
 			if r < utf8.RuneSelf && (r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
@@ -90,7 +106,19 @@ func attached(m *Model, text string) (inputs []ipc.Input, rest string, err error
 		}
 		inputs = append(inputs, ipc.Input{Name: safe, Text: data})
 	}
-	return inputs, text, nil
+	return inputs, shown, nil
+}
+
+// isMedia reports whether a file is an image or a PDF, by how it begins.
+func isMedia(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, media.SniffLen)
+	n, _ := io.ReadFull(f, head) // of a shorter file, too
+	return media.Type(head[:n]) != ""
 }
 
 // fileMark finds the first file, or command of the user, behind a message.
@@ -100,6 +128,11 @@ var fileMark = sync.OnceValue(func() *regexp.Regexp {
 
 // newMark is what begins and ends a block of data in one message: nothing that is in the block can know it, and so imitate its end.
 func newMark() string { return " (mark " + rand.Text()[:12] + ")" }
+
+// shownMark finds the lines that name images and PDFs, at the end of a message.
+var shownMark = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\n\n(\[(image|PDF) [^\n]*\]\n?)+$`)
+})
 
 // inlinedText returns a later message with the files that it names behind it, marked as data.
 func inlinedText(m *Model, text string) (string, error) {

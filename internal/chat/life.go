@@ -82,13 +82,14 @@ func spawnWith(m *Model, text string) tea.Cmd {
 	if m.next.agent != "" {
 		req.Agent = m.next.agent
 	}
-	inputs, rest, err := attached(m, text)
+	inputs, shown, err := attached(m, text)
 	if err != nil {
 		m.keep(text)
 		return m.fail(err)
 	}
 	own := takeRan(m)
-	req.Inputs, req.Intent = append(append(req.Inputs[:len(req.Inputs):len(req.Inputs)], inputs...), ranInputs(own)...), rest
+	req.Inputs, req.Intent = append(append(req.Inputs[:len(req.Inputs):len(req.Inputs)], inputs...), ranInputs(own)...), text
+	req.Attachments = append(req.Attachments[:len(req.Attachments):len(req.Attachments)], shown...)
 	startsRun(m, text)
 	return callOr(m, ipc.Spawn, req, func(m *Model, r ipc.SpawnResponse, err error) tea.Cmd {
 		if err != nil {

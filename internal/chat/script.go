@@ -168,6 +168,9 @@ func typedOf(text string) string {
 		text = rest // which was said here already
 	}
 	text, _, _ = strings.Cut(text, "\n\nWhat follows was handed over with this task.")
+	if at := shownMark().FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
 	if at := fileMark().FindStringIndex(text); at != nil {
 		text = text[:at[0]]
 	}

@@ -98,6 +98,9 @@ func (t *talk) start(c *cobra.Command) error {
 		return err
 	}
 	var err error
+	if t.o.req.Attachments, err = t.o.attachments(); err != nil {
+		return err
+	}
 	if t.o.req.Inputs, err = t.o.app.inputs(false, t.o.inputs); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ it comes, and with -v what it thinks; a result that stands there already is not 
 The intent is the arguments, or standard input with "-" or when nothing is given and standard input is
 not a terminal. With a "-" beside an intent, or with --stdin, standard input is data to work on: the agent
 is told it as [PIPE_INPUT], marked as data and not as instructions, and --input adds files in the same way.
+--attach shows an image or a PDF to the model, if it takes them.
 What is long is cut there, and whole in /proc/<process>/inputs. Standard input is read only when that is
 said, so that a run in a script or a loop neither waits for nor swallows what is meant for others.
 
@@ -85,6 +86,7 @@ type runOptions struct {
 	format   string
 	partial  bool
 	schema   string
+	attach   []string // files
 }
 
 func runFlags(a *app, c *cobra.Command) *runOptions {
@@ -94,6 +96,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVarP(&o.intent, "intent", "i", "", "what is to be done, instead of the arguments")
 	f.BoolVar(&o.stdin, "stdin", false, "standard input is data for the agent to work on (as a \"-\" beside the intent)")
 	f.StringArrayVar(&o.inputs, "input", nil, "a file for the agent to work on, as `NAME=FILE`; may be repeated")
+	f.StringArrayVar(&o.attach, "attach", nil, "an image (PNG, JPEG, GIF, WebP) or a PDF to show to the model, as `FILE`; may be repeated")
 	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
 	f.StringVar(&o.req.Provider, "provider", "", "the provider of the agent, and of its children that name none (see: rnix providers)")
 	f.StringVar(&o.harness, "harness", "", "run a whole agent command line as the process: claude, codex or opencode")
@@ -164,6 +167,9 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 		return err
 	}
 	if o.req.Inputs, err = a.inputs(stdin, o.inputs); err != nil {
+		return err
+	}
+	if o.req.Attachments, err = o.attachments(); err != nil {
 		return err
 	}
 	fl, err := connectFollower(c.Context(), a)

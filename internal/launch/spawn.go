@@ -67,7 +67,7 @@ func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
 	o := kernel.SpawnOpts{
 		ProcSpec: req.ProcSpec, FailedSteps: p.FailedSteps(), WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V,
-		Inputs: service.Each(req.Inputs, service.FromInput), Secret: profile.Secret(p), Profile: p, Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil),
+		Inputs: service.Each(req.Inputs, service.FromInput), Attachments: service.Each(req.Attachments, service.FromAttachment), Secret: profile.Secret(p), Profile: p, Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil),
 	}
 	o.Provider, o.Model, o.Effort = choice.Provider.Name, choice.Model, orElse(req.Effort, choice.Effort)
 	o.FallbackProvider, o.FallbackModel = "", ""

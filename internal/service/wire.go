@@ -3,6 +3,7 @@ package service
 import (
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/vfs"
 )
 
 // Each returns what wire makes of each element of list; null stays null.
@@ -25,6 +26,9 @@ func WireIntent(c *step.Intent) ipc.CallIntent {
 
 // WireInput is an input on the wire.
 func WireInput(in *step.Input) ipc.Input { return ipc.Input(*in) }
+
+// FromAttachment is an attachment of a request.
+func FromAttachment(a *ipc.Attachment) vfs.Attachment { return vfs.Attachment(*a) }
 
 // FromInput is an input of a request.
 func FromInput(in *ipc.Input) step.Input { return step.Input(*in) }

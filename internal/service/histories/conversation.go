@@ -98,7 +98,7 @@ func page(view []step.Place, from, limit int) (first, behind int) {
 // wireMessage is a message of which at most limit bytes of each text are shown.
 func wireMessage(p *step.Place, m *rnixctx.Message, at time.Time, skip, limit int) ipc.ConversationMessage {
 	w := ipc.ConversationMessage{N: p.N, Step: p.Step, Time: at, Role: string(m.Role), ToolCallID: m.ToolCallID, IsError: m.IsError, Bytes: len(m.Content),
-		From: p.From, Shortened: p.Shortened}
+		From: p.From, Shortened: p.Shortened, Attachments: service.Each(m.Attachments, wireAttached)}
 	w.Content, w.Skipped, w.Cut = part(m.Content, skip, limit)
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]

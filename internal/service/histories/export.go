@@ -177,7 +177,7 @@ func turns(h *step.History, x *ipc.ExportedProc) {
 			}
 		case r.Message == nil:
 		case r.Message.Role == rnixctx.RoleUser && first:
-			x.First, first = r.Message.Content, false
+			x.First, x.Attached, first = r.Message.Content, len(r.Message.Attachments), false
 		case r.Message.Role == rnixctx.RoleUser:
 			x.Said++
 		case r.Message.Role == rnixctx.RoleAssistant:

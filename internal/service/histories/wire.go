@@ -32,8 +32,10 @@ func wireCall(c *step.Call) ipc.StepCall { return ipc.StepCall(*c) }
 
 func wirePrompted(m *rnixctx.Message) ipc.StepMessage {
 	return ipc.StepMessage{Role: string(m.Role), Content: m.Content, ToolCallID: m.ToolCallID, IsError: m.IsError,
-		ToolCalls: service.Each(m.ToolCalls, wireToolCall), Reasoning: service.Each(m.Reasoning, wireBlock)}
+		ToolCalls: service.Each(m.ToolCalls, wireToolCall), Reasoning: service.Each(m.Reasoning, wireBlock), Attachments: service.Each(m.Attachments, wireAttached)}
 }
+
+func wireAttached(a *rnixctx.Attachment) ipc.Attached { return ipc.Attached(*a) }
 
 func wireToolCall(c *rnixctx.ToolCall) ipc.StepMessageCall { return ipc.StepMessageCall(*c) }
 

@@ -144,6 +144,9 @@ func (m *importer) playable() error {
 		if p.Said > 0 {
 			m.note("PID %d was told something on its way (%d times): what persons and processes said that are not in the case, does not come again; its answers stay", p.PID, p.Said)
 		}
+		if p.Attached > 0 {
+			m.note("PID %d was shown %d images or PDFs with its task, which are not in the case: its first message names them", p.PID, p.Attached)
+		}
 		if p.Runs > 1 {
 			m.note("PID %d had %d runs; the case has one", p.PID, p.Runs)
 		}
