@@ -330,7 +330,7 @@ func TestFailedSpawnLeavesNoTrace(t *testing.T) { // A-16
 		"no parent": func() error { _, err := s.Spawn("x", nil, opts(func(o *SpawnOpts) { o.ParentPID = 77 })); return err },
 		"bad dir":   func() error { _, err := s.Spawn("x", nil, opts(func(o *SpawnOpts) { o.WorkDir = "rel" })); return err },
 		"mount": func() error {
-			_, err := s.Spawn("x", &agent.Agent{MCPConfigs: []agent.MCPServer{{Name: "good"}, {Name: "bad"}}}, opts())
+			_, err := s.Spawn("x", &agent.Agent{MCPConfigs: []agent.MCPServer{{Name: "good"}, {Name: "bad", Required: true}}}, opts())
 			return err
 		},
 		"record": func() error {

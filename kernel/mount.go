@@ -81,6 +81,9 @@ func (k *KernelImpl) UnmountAll() error {
 // serversOf returns the MCP servers of the agent and the call, once each by name; the call wins.
 func serversOf(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
 	out := slices.Clone(opts.MCP)
+	for i := range out {
+		out[i].Required = true // the call names it
+	}
 	for _, s := range ag.MCPConfigs {
 		if !slices.ContainsFunc(opts.MCP, func(o agent.MCPServer) bool { return o.Name == s.Name }) {
 			out = append(out, s)
