@@ -58,6 +58,7 @@ func (t *transport) begin(ctx context.Context, l link, version string) (*session
 		Capabilities:           &mcp.ClientCapabilities{}, // no roots, sampling or elicitation
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { t.tell(vfs.MCPNews{Kind: vfs.NewsList}) },
+		//lint:ignore SA1019 deprecated since 2026-07-28, and what today's servers log with
 		LoggingMessageHandler: func(_ context.Context, m *mcp.LoggingMessageRequest) {
 			t.said.line(string(m.Params.Level), messageText(m.Params))
 		},
@@ -83,6 +84,8 @@ func (s *session) alive() bool {
 }
 
 // messageText is a message of a server for people on one line: its text, or its data as JSON, behind the name of the logger.
+//
+//lint:ignore SA1019 see LoggingMessageHandler above
 func messageText(m *mcp.LoggingMessageParams) string {
 	text, ok := m.Data.(string)
 	if !ok {
