@@ -50,11 +50,11 @@ func (l *Limits) of(ctx context.Context, provider, model, keyEnv string) *limit 
 	return l.by[a]
 }
 
-// none reports whether there is no limit.
+// none reports whether there is no limit, or none any more.
 func (l *limit) none() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.until.IsZero() && !l.probing
+	return !l.probing && !time.Now().Before(l.until)
 }
 
 // limitsOf are the two limits that a call can meet.

@@ -145,8 +145,10 @@ func (o *printed) refuse(key string, now time.Time) (again bool) {
 	if o.key != key { // another has come meanwhile
 		return o.key != "" && o.key != o.refused
 	}
-	if again = !now.Before(o.next); again {
-		o.until, o.next = now, now.Add(keyAgain)
+	// Whoever is refused the same key while the command is still to be asked for another one waits for that, too.
+	again = o.refused == key && !o.until.After(now)
+	if !now.Before(o.next) {
+		again, o.until, o.next = true, now, now.Add(keyAgain)
 	}
 	if o.refused = key; o.until.After(o.next) {
 		o.until = o.next

@@ -121,6 +121,11 @@ func TestARefusedKeyIsAskedForOnceMore(t *testing.T) {
 	if !k.Refused(p, "old") {
 		t.Error("it is not asked once more")
 	}
+	for range 3 { // others that were refused the same one before the command has answered
+		if !k.Refused(p, "old") {
+			t.Error("a second call does not wait for the next one")
+		}
+	}
 	get("new")
 	if !k.Refused(p, "old") { // of a call that was under way
 		t.Error("there is another one")

@@ -44,7 +44,12 @@ func (r *Reader) KeyMoved(source string) time.Time {
 	if r.Keys == nil {
 		return time.Time{}
 	}
-	one := r.Keys.named(source)
+	r.Keys.mu.Lock()
+	one := r.Keys.known[source]
+	r.Keys.mu.Unlock()
+	if one == nil {
+		return time.Time{}
+	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	return one.moved

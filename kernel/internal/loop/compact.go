@@ -79,12 +79,13 @@ func makeRoom(ctx context.Context, l *Loop, p *rnixctx.PromptResult) (*rnixctx.P
 func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortening) (*rnixctx.PromptResult, error) {
 	room := max(s.target-rnixctx.EstimateTokens(p.SystemPrompt), leastRoom)
 	plan := rnixctx.PlanSummary(p.Messages, s.keep)
+	asked := s.wanted || s.wish.Number > 0 // by somebody, also where the window is full
 	var took *step.Answer
 	var failed string
 	switch {
 	case plan == nil && s.wanted:
 		return recompact(l, s, nil, rnixctx.Compaction{Failed: "there is only one turn"}, nil)
-	case s.plain || !l.cfg.Aside || plan == nil || !s.wanted && !worth(l, p, plan):
+	case s.plain || !l.cfg.Aside || plan == nil || !asked && !worth(l, p, plan):
 	default:
 		summary, answer, err := summarise(ctx, l, p, s, room)
 		if err != nil && answer == nil && (errors.Is(err, ErrHeld) || ctx.Err() != nil) {
@@ -108,10 +109,10 @@ func shorten(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shortenin
 		room = max(room/2, leastRoom)
 	}
 	ms, report := rnixctx.Compact(p.Messages, room)
-	if !s.wanted && took == nil && report.Dropped+report.Shortened == 0 { // it is as short as it gets
+	if !asked && took == nil && report.Dropped+report.Shortened == 0 { // it is as short as it gets
 		return p, nil
 	}
-	if report.Failed = failed; s.wanted && report.Dropped+report.Shortened == 0 {
+	if report.Failed = failed; asked && report.Dropped+report.Shortened == 0 {
 		report.Failed, ms = cmp.Or(failed, "there is nothing to leave out"), nil
 	}
 	return recompact(l, s, ms, report, took)

@@ -237,3 +237,14 @@ func TestASmallWindowPaysForNoSummaryInEachStep(t *testing.T) {
 		}
 	}
 }
+
+// Who asks for a compaction is told what became of it, also where the window is full and nothing can be made shorter.
+func TestAWishInAFullWindowIsAnswered(t *testing.T) {
+	f := newFake(t)
+	f.model, f.wanted = script(said("ok")), new("the names")
+	specs := []byte(`[{"name":"read","description":"` + strings.Repeat("word", 5500) + `"}]`)
+	end := run(t, f, t.Context(), Config{Window: 6000, Aside: true, Specs: specs})
+	if end.Result != "ok" || len(f.reports) != 1 || f.reports[0].Failed == "" || f.wanted != nil {
+		t.Errorf("%+v %+v", end, f.reports)
+	}
+}
