@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -152,6 +155,59 @@ func TestCallThatTheServerMayHaveSeenIsNotMadeAgain(t *testing.T) {
 	cut.Store(true)
 	if _, err := b.call(t.Context(), "echo", ""); err == nil || seen.Load() != 1 {
 		t.Errorf("%v, and the server has seen %d requests", err, seen.Load())
+	}
+}
+
+// counted is a handler, with how many requests hold a text.
+func counted(h http.Handler, text string, times *atomic.Int32) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && bytes.Contains(body, []byte(text)) {
+			times.Add(1)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// A server that was started again knows nothing of the session: the call that it says so to is made again, and none of those that were under way.
+func TestCallUnderWayIsNotMadeAgainWhenTheSessionIsGone(t *testing.T) {
+	b := newBench(t)
+	var hangs atomic.Int32
+	began := make(chan struct{}, 9)
+	hang := func(good http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			before := hangs.Load()
+			counted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if hangs.Load() == before {
+					good.ServeHTTP(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.WriteHeader(http.StatusOK)
+				_ = http.NewResponseController(w).Flush()
+				began <- struct{}{}
+				<-r.Context().Done()
+			}), `"name":"hang"`, &hangs).ServeHTTP(w, r)
+		})
+	}
+	s := newSite(t, hang(goodHandler(t, nil)))
+	b.mustMount(t, behind(s.URL))
+	hanging := make(chan error)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // it hangs for ever if it is made again
+	defer stop()
+	go func() { // ends with the call, which the end of the session ends
+		_, err := b.call(ctx, "hang", "")
+		hanging <- err
+	}()
+	<-began
+	again := hang(goodHandler(t, nil))
+	s.handler.Store(&again)
+	if out := b.mustCall(t, "echo", `{"x":1}`); out != `{"x":1}` {
+		t.Errorf("%s", out)
+	}
+	if err := <-hanging; types.CodeOf(err) != types.ErrDisconnected || hangs.Load() != 1 {
+		t.Errorf("%v, and it was made %d times", err, hangs.Load())
 	}
 }
 

@@ -112,6 +112,8 @@ func (s *session) keep(ctx context.Context, do func(context.Context) (any, error
 	switch {
 	case a.err != nil:
 		return nil, a.err
+	case err != nil && a.unsent:
+		return nil, &unsentError{err}
 	case err != nil && (a.raw == nil || ctx.Err() != nil):
 		return nil, err
 	case a.raw != nil:

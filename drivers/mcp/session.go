@@ -101,10 +101,17 @@ func messageText(m *mcp.LoggingMessageParams) string {
 // lose ends a session that is of no use any more, for a reason. Who dials next buries it.
 func (s *session) lose(reason error) { s.conn.leave(reason) }
 
-// unsent reports whether a call cannot have had an effect: it has not reached the server, or the server knows nothing of the session in which it was
-// made, as after a restart.
+// unsentError is why a call failed that cannot have had an effect: it has not reached the server, or the server knows nothing of the session in which it
+// was made, as after a restart. Only the sending of the call itself tells so: a missing session fails all calls of the session that are under way too.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
+
+// unsent reports whether a call may be made again.
 func unsent(err error) bool {
-	return errors.Is(err, errNotSent) || errors.Is(err, mcp.ErrSessionMissing)
+	_, ok := errors.AsType[*unsentError](err)
+	return ok
 }
 
 // close ends the session and waits until nothing is left of it. Calls under way fail first, so that

@@ -35,6 +35,8 @@ type answer struct {
 	id  jsonrpc.ID
 	raw json.RawMessage
 	err error
+	// unsent says that the call was not taken: no connection to the server could be made, or the server did not know the session.
+	unsent bool
 }
 
 // answerKey is where a context carries the *answer of its call down to the connection.
@@ -56,21 +58,28 @@ func (w *watched) expect(ctx context.Context) (_ context.Context, take func() *a
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.waiting, a.id)
-		return &answer{raw: a.raw, err: a.err}
+		return &answer{raw: a.raw, err: a.err, unsent: a.unsent}
 	}
 }
 
 // Write sends a message.
 func (w *watched) Write(ctx context.Context, msg jsonrpc.Message) error {
+	var a *answer // of the call that msg is
 	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() {
-		if a, ok := ctx.Value(answerKey{}).(*answer); ok {
+		if a, _ = ctx.Value(answerKey{}).(*answer); a != nil {
 			w.mu.Lock()
 			a.id = req.ID
 			w.waiting[req.ID] = a
 			w.mu.Unlock()
 		}
 	}
-	return w.Connection.Write(ctx, msg)
+	err := w.Connection.Write(ctx, msg)
+	if a != nil && (errors.Is(err, errNotSent) || errors.Is(err, mcp.ErrSessionMissing)) {
+		w.mu.Lock()
+		a.unsent = true
+		w.mu.Unlock()
+	}
+	return err
 }
 
 // Read returns the next message that is worth handling.
