@@ -150,11 +150,13 @@ func (t *mount) limit(ctx context.Context, config MCPConfig) (_ context.Context,
 
 // bringUp does the work of a mount. When it fails it says in which phase, and has undone everything.
 func (m *MountManager) bringUp(ctx context.Context, t *mount) (phase string, err error) {
-	transport, list, o, phase, err := m.startServer(ctx, t, t.config)
+	transport, err := m.transport(t, t.config)
 	if err != nil {
-		if transport != nil {
-			_ = transport.Close() // what failed before matters more
-		}
+		return "configuration", err
+	}
+	list, o, phase, err := t.start(ctx, transport, t.config)
+	if err != nil {
+		_ = transport.Close() // what failed before matters more
 		return phase, err
 	}
 	t.served.put(t.config, transport, list, o, nil)
@@ -166,22 +168,24 @@ func (m *MountManager) bringUp(ctx context.Context, t *mount) (phase string, err
 	return "", nil
 }
 
-// startServer makes a transport, connects it, and lists the tools. If it fails it says in which phase; the caller closes the transport, if there is one.
-func (m *MountManager) startServer(ctx context.Context, t *mount, config MCPConfig) (transport MCPTransport, list json.RawMessage, o offer, phase string, err error) {
+// transport makes a transport of a mount, without connecting it.
+func (m *MountManager) transport(t *mount, config MCPConfig) (MCPTransport, error) {
 	config.Tell = m.hear(t, config.Tell)
-	if transport, err = m.factory(config); err != nil {
-		return nil, nil, o, "configuration", err
-	}
+	return m.factory(config)
+}
+
+// start connects a transport, and lists the tools. If it fails it says in which phase; the caller closes the transport.
+func (t *mount) start(ctx context.Context, transport MCPTransport, config MCPConfig) (list json.RawMessage, o offer, phase string, err error) {
 	if err := transport.Connect(ctx); err != nil {
-		return transport, nil, o, "connect", err
+		return nil, o, "connect", err
 	}
 	if list, err = transport.Call(ctx, "tools/list", nil); err != nil {
-		return transport, nil, o, "list tools", err
+		return nil, o, "list tools", err
 	}
 	if o, err = readOffer(t.path, config.Name, list); err != nil {
-		return transport, nil, o, "list tools", err
+		return nil, o, "list tools", err
 	}
-	return transport, list, o, "list tools", Ended(ctx, "Mount", t.path) // an unmount came too late to stop the listing
+	return list, o, "list tools", Ended(ctx, "Mount", t.path) // an unmount came too late to stop the listing
 }
 
 // forget takes a mount out of the table, for good.

@@ -12,7 +12,7 @@ import (
 // Reload ends the server that is mounted at path and starts it anew, as server says; its name, its directory and its owner stay. It returns what is different in
 // its tools. Calls under way fail, and are told that nobody knows what they have done; calls that come during the reload wait for it. If the server
 // cannot be started, the mount stays with the tools that it had, and the next call tries again. NOT_FOUND if nothing is mounted there, CONFLICT if
-// another reload is under way, and the codes of MountContext.
+// another reload is under way, and the codes of MountContext. A server whose configuration is refused, as one that may not be started, is left as it is.
 func (m *MountManager) Reload(ctx context.Context, path string, server agent.MCPServer) (ToolChange, error) {
 	t, done, err := m.enter("Reload", path)
 	if err != nil {
@@ -22,14 +22,19 @@ func (m *MountManager) Reload(ctx context.Context, path string, server agent.MCP
 	config := t.served.configured()
 	server.Name = config.Name
 	config.MCPServer, config.Pinned = server, nil
-	before, first := t.served.begin()
-	if !first {
-		return ToolChange{}, types.Errorf(types.ErrConflict, "Reload", path, "the server is being reloaded already")
-	}
 	ctx, stop := t.limit(ctx, config)
 	defer stop()
+	transport, err := m.transport(t, config)
+	if err != nil {
+		return ToolChange{}, mountError(ctx, t, "configuration", err)
+	}
+	before, first := t.served.begin()
+	if !first {
+		_ = transport.Close() // it is not connected
+		return ToolChange{}, types.Errorf(types.ErrConflict, "Reload", path, "the server is being reloaded already")
+	}
 	closeFor(before, errReloaded)
-	transport, list, o, phase, err := m.startServer(ctx, t, config)
+	list, o, phase, err := t.start(ctx, transport, config)
 	if err == nil {
 		err = m.devices.SetTools(path, o.tools)
 	}
@@ -37,7 +42,7 @@ func (m *MountManager) Reload(ctx context.Context, path string, server agent.MCP
 		return t.served.end(config, transport, list, o, nil), nil
 	}
 	err = mountError(ctx, t, phase, err)
-	if known, _ := t.served.told(); transport == nil || known == nil { // no call could connect it again
+	if known, _ := t.served.told(); known == nil { // no call could connect it again
 		closeFor(transport, err)
 		t.served.end(config, nil, nil, offer{}, err)
 		return ToolChange{}, err
