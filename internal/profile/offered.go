@@ -2,10 +2,8 @@ package profile
 
 import (
 	"fmt"
-	"slices"
 
 	"rnix/agent"
-	"rnix/types"
 )
 
 // OfferMCP settles which servers of the project's .mcp.json what is started with p has without being asked for: all that can be used, if the project is
@@ -40,17 +38,4 @@ func OfferMCP(p *Profile, agentName string, none bool) (untrusted string) {
 		return fmt.Sprintf("the %d MCP servers of .mcp.json are not started, since the project is not trusted: look at them, and trust it with: rnix trust (or say --no-mcp)", len(names))
 	}
 	return ""
-}
-
-// Server returns the MCP server of a name, as it may be started now. NOT_FOUND if none is set up, PERMISSION if its project is not trusted, INVALID if its entry
-// has a mistake or is disabled.
-func Server(p *Profile, name string) (agent.MCPServer, error) {
-	a := agent.Agent{Manifest: agent.Manifest{MCP: []string{name}}}
-	if err := a.AddServers(agent.LoadOptions{Servers: slices.Clip(p.Servers), TrustProject: p.Trusts()}); err != nil {
-		return agent.MCPServer{}, err
-	}
-	if len(a.MCPConfigs) != 1 {
-		return agent.MCPServer{}, types.Errorf(types.ErrNotFound, "Reload", name, "no MCP server of this name is set up any more")
-	}
-	return a.MCPConfigs[0], nil
 }

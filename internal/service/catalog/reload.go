@@ -66,9 +66,7 @@ func (c *Service) again(m vfs.MountInfo) (agent.MCPServer, error) {
 	if !ok || !own {
 		return agent.MCPServer{}, types.Errorf(types.ErrNotFound, "Reload", m.Path, "it is not mounted any more")
 	}
-	now, err := c.Profiles.ForStart("Reload", p.Cwd, p.Env, p.TrustAsked())
-	if err != nil {
-		return agent.MCPServer{}, err
-	}
-	return profile.Server(now, m.Server)
+	return profile.Again(p, m.Server, func(trust bool) (*profile.Profile, error) {
+		return c.Profiles.ForStart("Reload", p.Cwd, p.Env, trust)
+	})
 }
