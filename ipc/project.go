@@ -87,7 +87,8 @@ type MCPMount struct {
 	PID   types.PID `json:"pid"` // of the process that has it; 0 = mounted by a person
 	Since time.Time `json:"since"`
 	Tools int       `json:"tools"`
-	// State is starting, running, restarting, lost (the next call connects again) or failed, StateSince since when, and Reason why it is lost or has failed.
+	// State is starting, running, restarting, lost (the next call connects again) or failed, StateSince since when, and Reason why it is lost or has failed, without secrets. Agents are
+	// told the reason of their own servers only.
 	State      string    `json:"state,omitempty"`
 	StateSince time.Time `json:"state_since,omitzero"`
 	Reason     string    `json:"reason,omitempty"`

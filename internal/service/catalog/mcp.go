@@ -16,7 +16,7 @@ import (
 	"rnix/vfs"
 )
 
-func (c *Service) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectRequest) (ipc.MCPListResponse, error) {
+func (c *Service) mcpList(_ context.Context, peer *ipc.Peer, req ipc.ProjectRequest) (ipc.MCPListResponse, error) {
 	p, err := c.Profiles.Read(req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return ipc.MCPListResponse{}, err
@@ -26,13 +26,15 @@ func (c *Service) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectRequest
 		r.Servers = append(r.Servers, ipc.MCPServerInfo{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Source: s.Source, Disabled: s.Disabled,
 			Command: env.Conceal(s.Shown), Problem: serverProblem(&s, p.Trust)})
 	}
+	owner, inside := c.Callers.AgentOf(peer)
 	for _, m := range c.Mounts.List() {
 		mount := ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools, State: m.State, StateSince: m.MCPState.Since, OSPID: m.OSPID}
-		if m.Reason != nil {
-			mount.Reason = m.Reason.Error()
-			if e, ok := errors.AsType[*types.SyscallError](m.Reason); ok && e.Err != nil { // the path is there already
-				mount.Reason = e.Err.Error()
+		if m.Reason != nil && (!inside || m.PID == owner) { // it may end with what the server wrote, which is no other agent's to see
+			why := m.Reason
+			if e, ok := errors.AsType[*types.SyscallError](why); ok && e.Err != nil { // the path is there already
+				why = e.Err
 			}
+			mount.Reason = c.Secrets.String(why.Error())
 		}
 		r.Mounts = append(r.Mounts, mount)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/profile"
+	"rnix/internal/redact"
 	"rnix/ipc"
 	"rnix/runtime/env"
 	"rnix/types"
@@ -123,6 +124,28 @@ func TestMCPServersAreListedWithWhyTheyCannotBeUsed(t *testing.T) {
 	where.TrustProject = true
 	if p := problems(); p["theirs"] != "" {
 		t.Errorf("trusted: %q", p)
+	}
+}
+
+// Why a server is down may end with what it wrote to its standard error.
+func TestWhyAServerIsDownIsToldToItsOwnAgentAndToPeopleWithoutSecrets(t *testing.T) {
+	s := &server{}
+	c, where := with(t, s)
+	c.Secrets = new(redact.Set)
+	c.Secrets.Add(redact.Secret{Name: "TOKEN", Value: "a-secret-of-it"})
+	down := vfs.MCPState{State: vfs.MCPFailed, Reason: types.Errorf(types.ErrDisconnected, "Mount", "x", "no login with a-secret-of-it")}
+	s.mounts = []vfs.MountInfo{{Path: "/mnt/mcp/7-own", PID: 7, MCPState: down}, {Path: "/mnt/mcp/8-other", PID: 8, MCPState: down}, {Path: "/mnt/mcp/hand", MCPState: down}}
+	for inside, told := range map[bool]int{false: 3, true: 1} {
+		s.inside = inside // of process 7
+		r, err := c.mcpList(t.Context(), nil, where)
+		if err != nil || len(r.Mounts) != 4 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for i, m := range r.Mounts[1:] {
+			if want := i < told; m.State != vfs.MCPFailed || (m.Reason != "") != want || want && m.Reason != "no login with [secret TOKEN]" {
+				t.Errorf("inside %t: %+v", inside, m)
+			}
+		}
 	}
 }
 

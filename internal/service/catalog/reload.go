@@ -49,7 +49,7 @@ func (c *Service) reload(ctx context.Context, m vfs.MountInfo) ipc.MCPReloaded {
 		out.Added, out.Removed, out.Changed = change.Added, change.Removed, change.Changed
 	}
 	if err != nil {
-		out.Error = types.ToWire(err)
+		out.Error = types.ToWire(c.Secrets.Error(err))
 	}
 	for _, now := range c.Mounts.List() {
 		if now.Path == m.Path {

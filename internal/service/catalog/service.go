@@ -9,6 +9,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/profile"
+	"rnix/internal/redact"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
@@ -25,6 +26,7 @@ type Service struct {
 	Names      Names
 	Transports vfs.TransportFactory // to MCP servers
 	Scratch    string               // the directory for outputs that belong to no process
+	Secrets    *redact.Set          // what is told of servers is without them; nil = none are known
 
 	byHand reserved
 }
