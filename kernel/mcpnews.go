@@ -226,9 +226,9 @@ func (v *servers) reload(ctx context.Context, ks *kits, p *Process, name, path s
 	}
 	c, err := m.Reload(ctx, path, server)
 	if err != nil {
-		why := reasonText(v.secrets, err)
-		p.servers.set(name, why)
-		say(v.events, p, "warning", "the MCP server "+name+" was reloaded and could not be started: "+why)
+		if why := reasonText(v.secrets, err); !slices.Contains(p.servers.list(), name+": "+why) { // else it is down, and was told to be
+			say(v.events, p, "warning", "the MCP server "+name+" was not reloaded: "+why)
+		}
 		return c, err
 	}
 	p.servers.set(name, "")

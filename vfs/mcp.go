@@ -35,7 +35,7 @@ type MCPNewsKind int
 const (
 	// NewsLost: its connection has ended. The next call connects again.
 	NewsLost MCPNewsKind = iota + 1
-	// NewsFailed: it could not be connected again. A later call tries once more.
+	// NewsFailed: it could not be connected again, or not reloaded. A later call tries once more.
 	NewsFailed
 	// NewsBack: it is connected again.
 	NewsBack
@@ -101,6 +101,11 @@ type MCPTransport interface {
 // MCPCloser is a transport that is closed for a reason, which calls under way are told.
 type MCPCloser interface {
 	CloseFor(reason error) error
+}
+
+// MCPDropper is a transport whose connection can be ended without closing it, for a reason: its next call connects again, and tells NewsBack.
+type MCPDropper interface {
+	Drop(reason error)
 }
 
 // TransportFactory makes the transport for a configuration, without connecting.

@@ -11,7 +11,7 @@ import (
 
 // Reload ends the server that is mounted at path and starts it anew, as server says; its name, its directory and its owner stay. It returns what is different in
 // its tools. Calls under way fail, and are told that nobody knows what they have done; calls that come during the reload wait for it. If the server
-// cannot be started, the mount stays with the tools that it had, and the next call tries again. NOT_FOUND if nothing is mounted there, CONFLICT if
+// cannot be started, NewsFailed is told, the mount stays with the tools that it had, and the next call tries again. NOT_FOUND if nothing is mounted there, CONFLICT if
 // another reload is under way, and the codes of MountContext. A server whose configuration is refused, as one that may not be started, is left as it is.
 func (m *MountManager) Reload(ctx context.Context, path string, server agent.MCPServer) (ToolChange, error) {
 	t, done, err := m.enter("Reload", path)
@@ -42,6 +42,12 @@ func (m *MountManager) Reload(ctx context.Context, path string, server agent.MCP
 		return t.served.end(config, transport, list, o, nil), nil
 	}
 	err = mountError(ctx, t, phase, err)
+	if d, ok := transport.(MCPDropper); ok { // a connection that gives no tools
+		d.Drop(err)
+	}
+	if config.Tell != nil && t.life.Err() == nil { // before a call can connect it again, which tells that
+		config.Tell(MCPNews{Kind: NewsFailed, Reason: err})
+	}
 	if known, _ := t.served.told(); known == nil { // no call could connect it again
 		closeFor(transport, err)
 		t.served.end(config, nil, nil, offer{}, err)

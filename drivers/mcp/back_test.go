@@ -3,6 +3,9 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -208,6 +211,55 @@ func TestCallUnderWayIsNotMadeAgainWhenTheSessionIsGone(t *testing.T) {
 	}
 	if err := <-hanging; types.CodeOf(err) != types.ErrDisconnected || hangs.Load() != 1 {
 		t.Errorf("%v, and it was made %d times", err, hangs.Load())
+	}
+}
+
+// A process is told that a server is down by a reload that fails, and that it is back by the next call that reaches it, however the reload has failed.
+func TestServerWhoseReloadFailedComesBackWithTheNextCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		answer func(w http.ResponseWriter, r *http.Request, body []byte, give func())
+		reason string
+	}{
+		"its caller leaves": {"initialize", func(_ http.ResponseWriter, r *http.Request, _ []byte, give func()) {
+			give()
+			<-r.Context().Done()
+		}, "cancelled"},
+		"its tools are none": {"tools/list", func(w http.ResponseWriter, _ *http.Request, body []byte, _ func()) {
+			var req struct{ ID json.RawMessage }
+			_ = json.Unmarshal(body, &req)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":12}}`, req.ID)
+		}, "list tools"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			good := goodHandler(t, nil)
+			ctx, leave := context.WithCancelCause(t.Context())
+			defer leave(nil)
+			var bad atomic.Bool
+			s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				if bad.Load() && bytes.Contains(body, []byte(c.method)) {
+					c.answer(w, r, body, func() { leave(errors.New("cancelled by its caller")) })
+					return
+				}
+				good.ServeHTTP(w, r)
+			}))
+			cfg, news := heard(behind(s.URL))
+			b.mustMount(t, cfg)
+			bad.Store(true)
+			if _, err := b.Reload(ctx, at, cfg.MCPServer); err == nil {
+				t.Error("it is reloaded")
+			}
+			if n := await(t, news, vfs.NewsFailed); !strings.Contains(n.Reason.Error(), c.reason) {
+				t.Errorf("%v", n.Reason)
+			}
+			bad.Store(false)
+			b.mustCall(t, "echo", "")
+			await(t, news, vfs.NewsBack)
+		})
 	}
 }
 

@@ -151,6 +151,17 @@ func (t *transport) CloseFor(reason error) error {
 	return nil
 }
 
+// Drop ends the connection for a reason: the next call makes another one.
+func (t *transport) Drop(reason error) {
+	t.mu.Lock()
+	s := t.session
+	t.mu.Unlock()
+	if s != nil {
+		s.lose(reason)
+		_ = s.conn.Close() // a child ends with it; who dials next waits for that
+	}
+}
+
 // bury closes a session, and says what was dropped in its life.
 func (t *transport) bury(s *session) {
 	if n := s.conn.dropped.Swap(0); n > 0 {
@@ -253,6 +264,7 @@ func (t *transport) redial(ctx context.Context, old *session, patience time.Dura
 			}
 			return s, nil
 		case ctx.Err() != nil: // whoever waits has gone: it says nothing of the server
+			t.lost = max(t.lost, 1) // but that one is told when it is connected
 			t.is(vfs.MCPLost, t.reason, 0)
 			return nil, err
 		}
