@@ -19,7 +19,7 @@ import (
 	"rnix/vfs"
 )
 
-// serverNews is what becomes of the MCP servers of a process: which of them cannot be reached, and what its model has not been told yet. Its lock is a
+// serverNews is what becomes of the MCP servers of a process: which of them cannot be reached, and what its model has not been told yet. Its mu is a
 // leaf.
 type serverNews struct {
 	mu    sync.Mutex
@@ -28,6 +28,8 @@ type serverNews struct {
 	begun bool              // +checklocks:mu
 	// What belongs into the log, which begins with the process.
 	early []event.Event // +checklocks:mu
+
+	renewing sync.Mutex // held while what the process is offered is made anew; outside of all other locks
 }
 
 // maxEarly bounds what is kept for the log of a process that has not begun.
@@ -203,7 +205,7 @@ func (v *servers) heardByPeople(path string) func(vfs.MCPNews) {
 	}
 }
 
-// Reload ends the server at path and starts it anew, as server says, and returns what is different in its tools. The process that has it is offered them as they are
+// Reload ends the server at path and starts it anew, as server says, and returns in which tools of it the process is offered others. The process that has it is offered them as they are
 // now from its next question on, and its model is told. The errors are those of vfs.MountManager.Reload.
 func (k *KernelImpl) Reload(ctx context.Context, path string, server agent.MCPServer) (vfs.ToolChange, error) {
 	pid, name, _ := strings.Cut(strings.TrimPrefix(path, mcpRoot+"/"), "-")
@@ -232,14 +234,25 @@ func (v *servers) reload(ctx context.Context, ks *kits, p *Process, name, path s
 		return c, err
 	}
 	p.servers.set(name, "")
+	c, err = v.renew(ks, p, name, path)
 	say(v.events, p, "output", "the MCP server "+name+" was reloaded; different tools: "+c.String())
-	if c.None() {
-		return c, nil
-	}
-	kt, err := ks.made(p)
-	if err == nil {
-		p.renewed.Store(kt)
-		p.servers.note("The server " + name + " was started anew, and its tools are others now (" + c.String() + "). You are offered them as they are now.")
-	}
 	return c, err
+}
+
+// renew offers a process the tools that its servers have now, and tells its model what is different from those that it was offered, which may have
+// changed before the reload too. It returns what is different in those of the server at path.
+func (v *servers) renew(ks *kits, p *Process, name, path string) (vfs.ToolChange, error) {
+	p.servers.renewing.Lock()
+	defer p.servers.renewing.Unlock()
+	was := offered(p)
+	now, err := ks.made(p)
+	if err != nil {
+		return vfs.ToolChange{}, err
+	}
+	if all := vfs.CompareTools(was.list, now.list); !all.None() {
+		p.renewed.Store(now)
+		p.servers.note("The server " + name + " was started anew, and your tools are others now (" + all.String() + "). You are offered them as they are now.")
+	}
+	others := func(t vfs.Tool) bool { return !vfs.Below(t.Path, path) }
+	return vfs.CompareTools(slices.DeleteFunc(slices.Clone(was.list), others), slices.DeleteFunc(slices.Clone(now.list), others)), nil
 }

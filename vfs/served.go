@@ -105,7 +105,7 @@ func (s *served) end(config MCPConfig, transport MCPTransport, list json.RawMess
 	if list == nil {
 		return ToolChange{}
 	}
-	c := compareTools(s.offer.tools, o.tools)
+	c := CompareTools(s.offer.tools, o.tools)
 	s.list, s.offer = list, o
 	return c
 }
@@ -118,7 +118,7 @@ func (s *served) relist(of MCPTransport, list json.RawMessage, o offer) (c ToolC
 	if s.transport != of || s.reload != nil {
 		return c, false
 	}
-	c = compareTools(s.offer.tools, o.tools)
+	c = CompareTools(s.offer.tools, o.tools)
 	s.list, s.offer = list, o
 	return c, true
 }
@@ -170,8 +170,8 @@ func (c *ToolChange) String() string {
 	return cmp.Or(strings.Join(parts, "; "), "nothing")
 }
 
-// compareTools compares two lists.
-func compareTools(was, now []Tool) (c ToolChange) {
+// CompareTools says what is different between two lists.
+func CompareTools(was, now []Tool) (c ToolChange) {
 	before := map[string]*Tool{}
 	for i := range was {
 		before[was[i].Name] = &was[i]
