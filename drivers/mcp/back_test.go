@@ -214,6 +214,55 @@ func TestCallUnderWayIsNotMadeAgainWhenTheSessionIsGone(t *testing.T) {
 	}
 }
 
+// One connection that cannot be made ends no other call: the session is kept for it.
+func TestConnectionThatFailsEndsNoOtherCall(t *testing.T) {
+	b := newBench(t)
+	var begun atomic.Int32
+	good := counted(goodHandler(t, nil), `"method":"initialize"`, &begun)
+	serve := func(l net.Listener) *httptest.Server {
+		s := httptest.NewUnstartedServer(good)
+		_ = s.Listener.Close() // the one that it made
+		s.Listener = l
+		s.Config.SetKeepAlivesEnabled(false) // each call makes a connection
+		s.Start()
+		return s
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, s := l.Addr().String(), serve(l)
+	defer s.Close()
+	b.mustMount(t, behind("http://"+addr))
+	ctx, stop := context.WithCancel(t.Context())
+	hanging := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := b.call(ctx, "hang", "")
+		hanging <- err
+	}()
+	b.mustCall(t, "await-hang", "")
+	_ = l.Close()
+	if _, err := b.call(t.Context(), "echo", ""); types.CodeOf(err) != types.ErrUnavailable || b.state(t).State != vfs.MCPRunning {
+		t.Errorf("%v, %+v", err, b.state(t))
+	}
+	if l, err = net.Listen("tcp", addr); err != nil {
+		t.Fatal(err)
+	}
+	after := serve(l)
+	defer after.Close()
+	b.mustCall(t, "echo", "")
+	select {
+	case err := <-hanging:
+		t.Errorf("the call under way has ended: %v", err)
+	default:
+	}
+	stop()
+	b.mustCall(t, "await-cancel", "")
+	if begun.Load() != 1 {
+		t.Errorf("%d sessions", begun.Load())
+	}
+}
+
 // A process is told that a server is down by a reload that fails, and that it is back by the next call that reaches it, however the reload has failed.
 func TestServerWhoseReloadFailedComesBackWithTheNextCall(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -40,7 +41,8 @@ type session struct {
 	lim     limits
 	client  *mcp.ClientSession
 	born    time.Time
-	mourned bool // its loss was counted; exclusive to the one who is dialing
+	calls   atomic.Int32 // under way
+	mourned bool         // its loss was counted; exclusive to the one who is dialing
 }
 
 // begin initialises the protocol over a link. If it fails, nothing is left of the link.

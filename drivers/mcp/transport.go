@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -41,6 +43,9 @@ type transport struct {
 
 	watchers sync.WaitGroup // one for each session, until its connection has ended
 }
+
+// shortRest is how long a call waits whose connection failed while other calls of the session are under way, before it is made once more.
+const shortRest = 250 * time.Millisecond
 
 // steady is how long a server must have lived for its loss to count as the first one again.
 const steady = time.Minute
@@ -99,14 +104,20 @@ func (t *transport) Call(ctx context.Context, method string, params json.RawMess
 		if err != nil {
 			return nil, err
 		}
+		s.calls.Add(1)
 		result, err := request(ctx, s, params)
+		others := s.calls.Add(-1) > 0
 		switch {
 		case err == nil:
 			return result, nil
 		case ctx.Err() == nil && t.life.Err() != nil:
 			return nil, types.Errorf(types.ErrDisconnected, "", "", "%s: %w", method, context.Cause(t.life))
 		case again && ctx.Err() == nil && unsent(err):
-			s.lose(s.explain(ctx, method, err))
+			if !others || errors.Is(err, mcp.ErrSessionMissing) {
+				s.lose(s.explain(ctx, method, err))
+			} else if err := rest(ctx, shortRest); err != nil { // the calls under way may still be answered
+				return nil, err
+			}
 			continue
 		}
 		return nil, s.explain(ctx, method, err)
