@@ -154,11 +154,9 @@ func (m *MountManager) list(t *mount, tell func(MCPNews)) {
 	if err != nil {
 		return
 	}
-	if c, current := t.served.relist(transport, list, o); current && !c.None() {
-		_ = m.devices.SetTools(t.path, o.tools) // it is registered as long as it is not left
-		if tell != nil {
-			tell(MCPNews{Kind: NewsTools, Tools: c})
-		}
+	set := func(tools []Tool) { _ = m.devices.SetTools(t.path, tools) } // it is registered as long as it is not left
+	if c, current := t.served.relist(transport, list, o, set); current && !c.None() && tell != nil {
+		tell(MCPNews{Kind: NewsTools, Tools: c})
 	}
 }
 

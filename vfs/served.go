@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// served is what a mount has of its server at the moment. A reload puts another one in its place. Its lock is a leaf.
+// served is what a mount has of its server at the moment. A reload puts another one in its place. Its lock is held while the tools of the
+// device are set, and is a leaf otherwise.
 type served struct {
 	mu sync.Mutex
 	// +checklocks:mu
@@ -111,8 +112,9 @@ func (s *served) end(config MCPConfig, transport MCPTransport, list json.RawMess
 }
 
 // relist takes a list that the server of a transport has told anew, and returns what is different. It is left alone if there is another
-// transport by now.
-func (s *served) relist(of MCPTransport, list json.RawMessage, o offer) (c ToolChange, current bool) {
+// transport by now. What is different is given to set before a reload can begin, so that it takes the place of
+// nothing newer.
+func (s *served) relist(of MCPTransport, list json.RawMessage, o offer, set func([]Tool)) (c ToolChange, current bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.transport != of || s.reload != nil {
@@ -120,6 +122,9 @@ func (s *served) relist(of MCPTransport, list json.RawMessage, o offer) (c ToolC
 	}
 	c = CompareTools(s.offer.tools, o.tools)
 	s.list, s.offer = list, o
+	if !c.None() {
+		set(o.tools)
+	}
 	return c, true
 }
 
