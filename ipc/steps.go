@@ -78,21 +78,23 @@ type StepRecord struct {
 	ToolError    string        `json:"tool_error,omitempty"`
 
 	// ToolCalls has every call of the step; the four Tool fields above are its first entry.
-	ToolCalls  []StepCall    `json:"tool_calls,omitempty"`
-	Duration   time.Duration `json:"duration_ns"`
-	ModelTime  time.Duration `json:"model_ns"`
-	Provider   string        `json:"provider,omitempty"`
-	Model      string        `json:"model,omitempty"`
-	StopReason string        `json:"stop_reason,omitempty"`
-	Input      int           `json:"input_tokens,omitempty"`
-	Output     int           `json:"output_tokens,omitempty"`
-	CacheRead  int           `json:"cache_read_tokens,omitempty"`
-	CacheWrite int           `json:"cache_write_tokens,omitempty"`
-	Estimated  bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
-	CostUSD    float64       `json:"cost_usd,omitempty"`
-	CostFrom   string        `json:"cost_from,omitempty"` // as of Answer
-	Metered    bool          `json:"metered,omitempty"`   // likewise
-	Error      string        `json:"error,omitempty"`     // why the step failed, if it did
+	ToolCalls []StepCall `json:"tool_calls,omitempty"`
+	// FailedCalls is how many of them failed: with an error, or as commands that did not end with exit code 0.
+	FailedCalls int           `json:"failed_calls,omitempty"`
+	Duration    time.Duration `json:"duration_ns"`
+	ModelTime   time.Duration `json:"model_ns"`
+	Provider    string        `json:"provider,omitempty"`
+	Model       string        `json:"model,omitempty"`
+	StopReason  string        `json:"stop_reason,omitempty"`
+	Input       int           `json:"input_tokens,omitempty"`
+	Output      int           `json:"output_tokens,omitempty"`
+	CacheRead   int           `json:"cache_read_tokens,omitempty"`
+	CacheWrite  int           `json:"cache_write_tokens,omitempty"`
+	Estimated   bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
+	CostUSD     float64       `json:"cost_usd,omitempty"`
+	CostFrom    string        `json:"cost_from,omitempty"` // as of Answer
+	Metered     bool          `json:"metered,omitempty"`   // likewise
+	Error       string        `json:"error,omitempty"`     // why the step failed, if it did
 	// Files is the snapshot of the workspace after the step, if it may have changed files.
 	Files *FilesSnapshot `json:"files,omitempty"`
 	// End is how the run ends that this step has ended; nil = it goes on.

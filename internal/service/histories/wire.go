@@ -21,7 +21,7 @@ func wireBlame(b *trace.Blame) ipc.Blame { return ipc.Blame(*b) }
 func wireStep(s *step.StepRecord) ipc.StepRecord {
 	return ipc.StepRecord{StepNumber: s.StepNumber, Timestamp: s.Timestamp, Messages: service.Each(s.Messages, wirePrompted), MessageCount: s.MessageCount,
 		TokensUsed: s.TokensUsed, RawResponse: s.RawResponse, Action: s.Action, Summary: s.Summary, ToolPath: s.ToolPath, ToolInput: s.ToolInput,
-		ToolResult: s.ToolResult, ToolError: s.ToolError, ToolCalls: service.Each(s.ToolCalls, wireCall), Duration: s.Duration, ModelTime: s.ModelTime,
+		ToolResult: s.ToolResult, ToolError: s.ToolError, ToolCalls: service.Each(s.ToolCalls, wireCall), FailedCalls: s.FailedCalls, Duration: s.Duration, ModelTime: s.ModelTime,
 		Provider: s.Provider, Model: s.Model, StopReason: s.StopReason, Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite,
 		Estimated: s.Estimated, CostUSD: s.CostUSD, CostFrom: s.CostFrom, Metered: s.Metered, Error: s.Error, Files: (*ipc.FilesSnapshot)(s.Files), End: (*ipc.StepEnding)(s.End)}
 }
