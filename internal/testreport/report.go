@@ -14,6 +14,7 @@ type report struct {
 	out     io.Writer
 	running map[key]*test // begun and not ended; Test "" is the package itself
 	builds  map[string][]string
+	races   map[string][]string // reports of the race detector, by package, as far as they have come
 	packages,
 	passed, failed int
 	skipped  []skip
@@ -52,7 +53,7 @@ type timed struct {
 const mostSlow = 10
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, running: map[key]*test{}, builds: map[string][]string{}}
+	return &report{out: out, running: map[key]*test{}, builds: map[string][]string{}, races: map[string][]string{}}
 }
 
 // take takes one event.
@@ -71,6 +72,7 @@ func (r *report) take(e entry) {
 			t.output = append(t.output, e.Output)
 		}
 		r.amount(k, e.Output)
+		r.race(e.Package, e.Output)
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			r.endPackage(e)
@@ -102,6 +104,19 @@ func (r *report) amount(k key, line string) {
 	if m := saysAmount.FindStringSubmatch(line); m != nil {
 		r.amounts = append(r.amounts, skip{k.pkg, k.test, m[1]})
 	}
+}
+
+// race prints what the race detector reports, which lies in the output of whatever test of the package was told of last: one that passes, maybe.
+func (r *report) race(pkg, line string) {
+	lines, within := r.races[pkg]
+	if !within && !strings.Contains(line, "WARNING: DATA RACE") {
+		return
+	}
+	if r.races[pkg] = append(lines, line); !strings.HasPrefix(line, "=====") {
+		return
+	}
+	fmt.Fprintf(r.out, "data race in %s:\n%s", pkg, strings.Join(r.races[pkg], ""))
+	delete(r.races, pkg)
 }
 
 // parent returns the test that k is a subtest of; nil if there is none.

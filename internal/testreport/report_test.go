@@ -23,6 +23,12 @@ func TestTheReportSaysWhatHappened(t *testing.T) {
 			[]string{"ok    m/a  1.2s"}, []string{"chatter"}, "1 passed, 0 failed, 0 skipped", 0},
 		{"failure is shown", strings.ReplaceAll(passing, `"pass"`, `"fail"`) + "exit status 1\n",
 			[]string{"chatter", "FAIL  m/a"}, nil, "0 passed, 1 failed, 0 skipped", 1},
+		{"a race in the output of a test that passes is shown", strings.Replace(passing, `"Output":"chatter\n"}`, `"Output":"==================\n"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"Write at 0x1 by goroutine 7\n"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"==================\n"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"chatter\n"}`, 1) + "exit status 0\n",
+			[]string{"data race in m/a:\nWARNING: DATA RACE\nWrite at 0x1 by goroutine 7\n"}, []string{"chatter"}, "1 passed, 0 failed, 0 skipped", 0},
 		{"skip of a script is named", `{"Action":"start","Package":"m/a"}
 {"Action":"run","Package":"m/a","Test":"TestScripts/held"}
 {"Action":"output","Package":"m/a","Test":"TestScripts/held","Output":"    testscript.go:584: WORK=$WORK\n"}
