@@ -14,6 +14,9 @@ import (
 	"rnix/ipc"
 )
 
+// mostAnswered is how many answered asks a daemon lists at most.
+const mostAnswered = 1000
+
 func asksCmd(a *app) *cobra.Command {
 	var follow, grants, all bool
 	var limit int
@@ -30,7 +33,8 @@ answer with rnix allow and rnix deny, from anywhere. Questions that agents ask y
 
 With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
 lists what was allowed for more than one call; --revoke N takes back what was granted with the answer to N.
---all shows what was answered, too: when, by whom and how, as the records have it; the latest 100, or --limit.
+--all shows what was answered, too: when, by whom and how, as the records have it; the latest 100, or
+--limit, of the 1,000 processes that worked last. What is archived is left out.
 
 Columns: N, the number by which it is answered; PID and NAME; AGE; RULE, because of which you are asked;
 CALL, what would run, or a question. Below them stands all that would run, where a line does not show it, and
@@ -41,8 +45,10 @@ what belongs to a question.`,
 		ValidArgsFunction: onlyFirst(completeProcs(a, false)),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
-			case all && (follow || grants):
-				return usagef("", "--all shows what was answered; -f and --grants are for something else")
+			case all && (follow || grants || c.Flags().Changed("revoke")):
+				return usagef("", "--all shows what was answered; -f, --grants and --revoke are for something else")
+			case limit > mostAnswered:
+				return usagef("", "--limit is %d at most", mostAnswered)
 			case limit < 0 || c.Flags().Changed("limit") && !all:
 				return usagef("", "--limit is a number of at least 0, and goes with --all")
 			}

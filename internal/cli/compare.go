@@ -61,10 +61,6 @@ type compared struct {
 
 // beside returns what args name, or all with the intent of the only one, each with its files and what those below it have used.
 func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, error) {
-	r, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{All: true})
-	if err != nil {
-		return nil, err
-	}
 	var procs []*ipc.Proc
 	for _, arg := range args {
 		d, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: arg})
@@ -76,6 +72,10 @@ func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, erro
 		}
 	}
 	if len(args) == 1 {
+		r, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{All: true})
+		if err != nil {
+			return nil, err
+		}
 		procs = sameIntent(r.Procs, procs[0])
 	}
 	out := make([]compared, len(procs))
@@ -105,10 +105,15 @@ func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, erro
 }
 
 // sameIntent returns the agents with the intent of p, in order of their PIDs, p among them: at most mostCompared, the newest.
+//
+// Lists have the beginning of a long intent, of p itself, too: only that is compared.
 func sameIntent(all []ipc.Proc, p *ipc.Proc) []*ipc.Proc {
 	out := []*ipc.Proc{p}
+	if i := slices.IndexFunc(all, func(o ipc.Proc) bool { return o.UUID == p.UUID }); i >= 0 {
+		p = &all[i]
+	}
 	for i := range all {
-		if o := &all[i]; o.UUID != p.UUID && o.Kind == "" && o.Intent == p.Intent {
+		if o := &all[i]; o.UUID != p.UUID && o.Kind == "" && p.Intent != "" && sameText(o.Intent, p.Intent) {
 			out = append(out, o)
 		}
 	}
@@ -116,6 +121,15 @@ func sameIntent(all []ipc.Proc, p *ipc.Proc) []*ipc.Proc {
 	out = out[:min(len(out), mostCompared)]
 	slices.SortStableFunc(out, func(a, b *ipc.Proc) int { return cmp.Compare(a.PID, b.PID) })
 	return out
+}
+
+// sameText reports whether two texts are one, of which lists have the whole or its beginning and its size.
+func sameText(a, b string) bool {
+	shortOf := func(short, whole string) bool {
+		begin, ok := strings.CutSuffix(short, fmt.Sprintf("… (%d bytes)", len(whole)))
+		return ok && strings.HasPrefix(whole, begin)
+	}
+	return a == b || shortOf(a, b) || shortOf(b, a)
 }
 
 func showCompared(out *output, list []compared, now time.Time) error {
@@ -150,7 +164,7 @@ func showCompared(out *output, list []compared, now time.Time) error {
 	for i := range list {
 		one := &list[i]
 		if f := one.Family; f != nil {
-			out.print(fmt.Sprintf("PID %d with those below it: %s, %s tokens\n", one.PID, plural(f.Processes, "process", "processes"), tokens(f.Tokens, f.Estimated)))
+			out.print(fmt.Sprintf("PID %d with those below it: %s, %s tokens, %s\n", one.PID, plural(f.Processes, "process", "processes"), tokens(f.Tokens, f.Estimated), price.Spent(usdOf(f.CostUSD), f.Tokens, f.Unpriced)))
 		}
 		if one.Problem != "" {
 			out.warn(fmt.Sprintf("the files of PID %d are not known: %s", one.PID, one.Problem))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -26,13 +27,19 @@ type prompter struct {
 	in     *os.File
 	queue  []uint64 // what waits to be shown
 	open   *ipc.Ask // what is shown; nil = nothing is
-	lines  chan string
+	shown  time.Time
+	lines  chan typedLine
 	want   chan struct{} // a line is wanted; capacity 1
 	wanted bool          // ... and has not come
 }
 
-// closed is the line of a person who closes the input with Ctrl+D.
-const closed = "\x04"
+// typedLine is what the terminal gave for one read.
+type typedLine struct {
+	text  string
+	at    time.Time // when it was read
+	wrong string    // why it is no answer; "" = nothing is wrong
+	end   bool      // the input was closed with Ctrl+D, or the terminal is gone
+}
 
 // newPrompter returns nil if there is no person to ask: no terminal, another format than text, -q, or a shell that owns the terminal.
 func newPrompter(ctx context.Context, c *ipc.Client, a *app, w *watch) *prompter {
@@ -40,14 +47,14 @@ func newPrompter(ctx context.Context, c *ipc.Client, a *app, w *watch) *prompter
 	if !ok || !isTerminal(in) || !w.out.err.terminal || !w.out.talks() || w.out.format != asText || a.host.Shell != nil {
 		return nil
 	}
-	p := &prompter{client: c, out: w.out, view: w.view, in: in, lines: make(chan string), want: make(chan struct{}, 1)}
+	p := &prompter{client: c, out: w.out, view: w.view, in: in, lines: make(chan typedLine), want: make(chan struct{}, 1)}
 	w.view.prompts, w.view.asking = true, false
 	go p.read(ctx)
 	return p
 }
 
 // typed is what the person types, a line each.
-func (p *prompter) typed() <-chan string {
+func (p *prompter) typed() <-chan typedLine {
 	if p == nil {
 		return nil
 	}
@@ -65,10 +72,7 @@ func (p *prompter) read(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		line, ok := lineOf(ctx, p.in)
-		if !ok {
-			line = closed
-		}
+		line := lineOf(ctx, p.in)
 		select {
 		case p.lines <- line:
 		case <-ctx.Done():
@@ -77,36 +81,63 @@ func (p *prompter) read(ctx context.Context) {
 	}
 }
 
-// lineOf reads a line of a terminal, while this program is in its foreground. false = ctx ended, or the terminal is gone.
-func lineOf(ctx context.Context, in *os.File) (string, bool) {
+// longestTyped is what a terminal of Linux takes in one line, in bytes (N_TTY_BUF_SIZE): more is dropped unseen.
+const longestTyped = 4095
+
+// lineOf reads a line of a terminal, while this program has it: see has.
+func lineOf(ctx context.Context, in *os.File) typedLine {
 	fd := int(in.Fd())
-	buf := make([]byte, permit.MaxAnswer+1)
 	for ctx.Err() == nil {
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(ready, int(pollEvery/time.Millisecond))
 		if err != nil && !errors.Is(err, unix.EINTR) || n > 0 && ready[0].Revents&unix.POLLIN == 0 {
-			return "", false
+			break
 		}
 		if n <= 0 {
 			continue
 		}
-		if !foreground(in) {
+		if !has(in) {
 			<-time.After(pollEvery)
 			continue
 		}
-		k, err := in.Read(buf)
-		if err != nil || k == 0 { // Ctrl+D
-			return "", false
-		}
-		return strings.TrimSpace(string(buf[:k])), true
+		return readLine(in)
 	}
-	return "", false
+	return typedLine{end: true}
 }
 
-// foreground reports whether this program has the terminal: one in the background is stopped when it reads there.
-func foreground(in *os.File) bool {
+// readLine reads the line that a terminal has.
+func readLine(in *os.File) typedLine {
+	fd := int(in.Fd())
+	buf := make([]byte, permit.MaxAnswer+1)
+	k, err := in.Read(buf)
+	if err != nil || k == 0 { // Ctrl+D
+		return typedLine{end: true}
+	}
+	more, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	line := typedLine{text: strings.TrimSpace(string(buf[:k])), at: time.Now()}
+	switch {
+	case more > 0: // a text of several lines was pasted: no shell is to run what is left
+		_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)
+		line.wrong = "only one line can be typed here"
+	case buf[k-1] != '\n': // Ctrl+D behind a beginning
+		line.wrong = "a line ends with Enter"
+	case k >= longestTyped:
+		line.wrong = "a terminal takes no longer line than " + strconv.Itoa(longestTyped) + " bytes"
+	}
+	return line
+}
+
+// has reports whether this program has the terminal, line by line: one in the background is stopped when it reads there, and where another one
+// takes single keys, such as a pager that is fed by this one, a key is no answer.
+func has(in *os.File) bool {
 	group, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
+	return err == nil && group == unix.Getpgrp() && byLine(in)
+}
+
+// byLine reports whether a terminal gives whole lines.
+func byLine(in *os.File) bool {
+	mode, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS)
+	return err == nil && mode.Lflag&unix.ICANON != 0
 }
 
 // event takes note of what is asked and answered.
@@ -154,7 +185,7 @@ func (p *prompter) next(ctx context.Context) {
 		if err != nil || len(r.Asks) == 0 { // it was answered meanwhile
 			continue
 		}
-		if !foreground(p.in) {
+		if !has(p.in) {
 			e := &ipc.Event{Args: strconv.FormatUint(n, 10)}
 			if r.Asks[0].Question != nil {
 				e.Path = permit.AskPath
@@ -170,6 +201,7 @@ func (p *prompter) next(ctx context.Context) {
 			p.out.say("  " + strings.TrimRight(line, "\n"))
 		}
 		p.out.say("  " + p.how())
+		p.shown = time.Now()
 		p.wantLine()
 	}
 }
@@ -185,7 +217,11 @@ func (p *prompter) wantLine() {
 func (p *prompter) how() string {
 	n := strconv.FormatUint(p.open.Number, 10)
 	if p.open.Question != nil {
-		return "type your answer, or the number of a choice (or elsewhere: rnix answer " + n + " TEXT):"
+		enter := ""
+		if p.open.Question.Default != "" {
+			enter = ", or Enter for the default"
+		}
+		return "type your answer, or the number of a choice" + enter + " (or elsewhere: rnix answer " + n + " TEXT):"
 	}
 	return "y allow, n [WHY] deny, a always for this process, f for its family (or elsewhere: rnix allow " + n + "):"
 }
@@ -193,23 +229,31 @@ func (p *prompter) how() string {
 func (p *prompter) close() { p.open, p.view.asking = nil, false }
 
 // answer takes a line that was typed.
-func (p *prompter) answer(ctx context.Context, line string) {
+func (p *prompter) answer(ctx context.Context, line typedLine) {
 	switch p.wanted = false; {
-	case line == closed:
+	case line.end:
 		p.view.prompts, p.view.asking = false, false
 		p.out.talk("[ask] not answered here any more; see: rnix asks")
 		return
 	case p.open == nil:
-		p.out.talk("[ask] it was answered elsewhere; %s is no answer any more", strconv.Quote(cut(oneLine(line), 40)))
+		p.out.talk("[ask] it was answered elsewhere; %s is no answer any more", strconv.Quote(cut(oneLine(line.text), 40)))
+		return
+	case line.at.Before(p.shown): // the one before was answered elsewhere while it was typed
+		p.out.talk("[ask] %s was typed before this ask was shown, and is not taken", strconv.Quote(cut(oneLine(line.text), 40)))
+		p.again()
+		return
+	case line.wrong != "":
+		p.out.warn(fmt.Sprintf("this is not taken: %s; from elsewhere: rnix asks", line.wrong))
+		p.again()
 		return
 	}
-	req, ok := reply(p.open, line)
+	req, ok := reply(p.open, line.text)
 	if !ok {
 		p.again()
 		return
 	}
 	r, err := ipc.Call(ctx, p.client, ipc.AnswerAsk, req)
-	if code := types.CodeOf(err); code == types.ErrInvalid {
+	if code := types.CodeOf(err); err != nil && code != types.ErrNotFound { // it waits still
 		p.out.warn(errorText(err))
 		p.again()
 		return

@@ -3,6 +3,9 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rnix/internal/permit"
 	"rnix/ipc"
@@ -51,5 +54,94 @@ func TestAnUnknownPriceIsExplainedOnceForEachModel(t *testing.T) {
 	sayUnpriced(out, procs[5:])
 	if want := "cost ?: no price is known for p/a, p/b, p/c and 1 more; set it in prices.yaml, as this shows: rnix help cost\n"; err.String() != want {
 		t.Errorf("it says %q", err.String())
+	}
+}
+
+func TestATextIsFoundByItsBeginningInALaterList(t *testing.T) {
+	long := strings.Repeat("word ", 200)
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"x", "x", true}, {"x", "y", false}, {long, long[:512] + "… (1000 bytes)", true}, {long[:512] + "… (1000 bytes)", long, true},
+		{long, long[:512] + "… (1001 bytes)", false}, {long + "!", long[:512] + "… (1000 bytes)", false}, {long, "other … (1000 bytes)", false},
+	} {
+		if got := sameText(c.a, c.b); got != c.want {
+			t.Errorf("%.20q and %.20q: %t", c.a, c.b, got)
+		}
+	}
+}
+
+// asking is a prompter that shows an ask.
+func asking(t *testing.T) (*prompter, *strings.Builder) {
+	t.Helper()
+	var err strings.Builder
+	out := newOutput(&strings.Builder{}, &err, func(string) (string, bool) { return "", false })
+	p := &prompter{out: out, view: newView(out, ipc.SpawnResponse{PID: 1}), open: &ipc.Ask{Number: 3}, shown: time.Now(), lines: make(chan typedLine), want: make(chan struct{}, 1)}
+	p.view.prompts = true
+	return p, &err
+}
+
+// Nothing here has a daemon: an answer that is sent ends the test.
+func TestWhatIsNoAnswerIsNotSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		line typedLine
+		says string
+	}{
+		"typed for the ask before": {typedLine{text: "y", at: time.Now().Add(-time.Minute)}, `"y" was typed before this ask was shown`},
+		"no whole line":            {typedLine{text: "y", at: time.Now().Add(time.Minute), wrong: "a line ends with Enter"}, "a line ends with Enter"},
+		"no word that is known":    {typedLine{text: "ls", at: time.Now().Add(time.Minute)}, "y allow"},
+	} {
+		p, said := asking(t)
+		p.answer(t.Context(), c.line)
+		if p.open == nil || !p.wanted || !strings.Contains(said.String(), c.says) {
+			t.Errorf("%s: open %v, another line is wanted: %t; it says %q", name, p.open, p.wanted, said)
+		}
+	}
+	p, _ := asking(t)
+	p.answer(t.Context(), typedLine{end: true})
+	if p.view.prompts || p.wanted {
+		t.Error("after the end of the input more is wanted")
+	}
+}
+
+func TestOnlyAWholeLineIsTaken(t *testing.T) {
+	for name, c := range map[string]struct{ typed, wrong string }{
+		"a line":         {"yes\n", ""},
+		"a beginning":    {"ye\x04", "Enter"},
+		"several lines":  {"one\ntwo\n", "only one line"},
+		"more than fits": {strings.Repeat("x", 5000) + "\n", "no longer line"},
+	} {
+		screen, terminal := openTerminal(t)
+		if _, err := screen.WriteString(c.typed); err != nil {
+			t.Fatal(err)
+		}
+		line := readLine(terminal)
+		if line.end || line.wrong == "" != (c.wrong == "") || !strings.Contains(line.wrong, c.wrong) {
+			t.Errorf("%s: %.40q, wrong: %q, end: %t", name, line.text, line.wrong, line.end)
+		}
+		terminal.Close()
+	}
+	screen, terminal := openTerminal(t)
+	defer terminal.Close()
+	if _, err := screen.WriteString("\x04"); err != nil {
+		t.Fatal(err)
+	}
+	if line := readLine(terminal); !line.end {
+		t.Errorf("Ctrl+D: %+v", line)
+	}
+	mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !byLine(terminal) {
+		t.Error("a terminal as it begins gives no lines")
+	}
+	mode.Lflag &^= unix.ICANON
+	if err := unix.IoctlSetTermios(int(terminal.Fd()), unix.TCSETS, mode); err != nil {
+		t.Fatal(err)
+	}
+	if byLine(terminal) {
+		t.Error("a pager's terminal is taken for one of lines")
 	}
 }

@@ -166,9 +166,7 @@ func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, 
 	if by != nil {
 		w.ask(ctx, c, by, answers)
 	}
-	if w.later {
-		asks.resume(ctx, w.spawn.UUID)
-	}
+	asks.resume(ctx, w.spawn.UUID) // what was asked before the events that are seen here
 	var end *waited
 	var enough <-chan time.Time
 	for {

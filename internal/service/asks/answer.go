@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -81,7 +82,17 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 		}
 	}
 	r := step.Answered{Number: req.Number, Allow: req.Allow, Input: req.Input, Because: req.Because, Text: req.Text}
-	return resp, d.tell(ctx, &a, r)
+	err = d.tell(ctx, &a, r)
+	if g := resp.Grant; g != nil && types.CodeOf(err) == types.ErrNotFound { // another answer was first: what this one would have granted is not granted
+		return resp, errors.Join(err, takeBack(ctx, d, g))
+	}
+	return resp, err
+}
+
+// takeBack takes back a grant. Grants have the number of their ask: of two persons who have granted at the same moment, both are asked again.
+func takeBack(ctx context.Context, d *Service, g *ipc.Grant) error {
+	return d.write(ctx, g.UUID, func(pid types.PID) (step.Marker, error) { return step.RevokeMarker(pid, g.Number) },
+		func() error { return d.Kernel.RevokeGrant(g.UUID, g.Number) })
 }
 
 // tell brings an answer to where it is waited for. A process that is just being suspended or resumed is tried again.
@@ -176,6 +187,5 @@ func (d *Service) revoke(ctx context.Context, peer *ipc.Peer, req ipc.RevokeRequ
 		return resp, types.Errorf(types.ErrNotFound, "Revoke", strconv.FormatUint(req.Number, 10), "no such grant; `rnix asks --grants` lists them")
 	}
 	g := all[at]
-	return ipc.RevokeResponse{Grant: g}, d.write(ctx, g.UUID, func(pid types.PID) (step.Marker, error) { return step.RevokeMarker(pid, req.Number) },
-		func() error { return d.Kernel.RevokeGrant(g.UUID, req.Number) })
+	return ipc.RevokeResponse{Grant: g}, takeBack(ctx, d, &g)
 }

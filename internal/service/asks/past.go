@@ -33,8 +33,11 @@ func (d *Service) past(ctx context.Context, wanted func(types.UUID) bool, limit 
 			break
 		}
 		list, err := d.Stored.Past(ctx, info.UUID)
-		if err != nil {
+		if ctx.Err() != nil {
 			return nil, err
+		}
+		if err != nil { // it has gone meanwhile, or another version has written it: the others are listed all the same
+			continue
 		}
 		for k := range list {
 			out = append(out, d.answered(info, &list[k]))
