@@ -17,14 +17,14 @@ export const doubtCommand = (p, choice) => `rnix resume ${p.pid} --on-in-doubt $
 // word returns a text as one word of a shell.
 export const word = (s) => (/^[\w@%+=:,./-]+$/.test(s) ? s : "'" + s.replaceAll("'", "'\\''") + "'");
 
-// treeCommands are what a person can do in a terminal with the git work tree w: [{what, command}].
-export function treeCommands(w) {
+// treeCommands are what a person can do in a terminal with the git work tree w, whose process has ended or not: [{what, command}].
+export function treeCommands(w, ended) {
   const out = [];
   if (w.branch && !w.gone) out.push({ what: 'look at it', command: `cd ${word(w.dir)}` });
   if (w.branch && w.commits) out.push({ what: 'merge what is committed there by hand', command: `git -C ${word(w.repo)} merge ${word(w.branch)}` });
   if (w.branch && w.remote && w.commits) out.push({ what: 'push its branch', command: `git -C ${word(w.gone ? w.repo : w.dir)} push -u ${word(w.remote)} ${word(w.branch)}` });
   if (w.branch && w.remote && w.files.length) out.push({ what: 'print the commands that make a pull request', command: `rnix worktree pr ${w.pid}` });
-  if (!w.gone) out.push({ what: 'throw it away (what is in it is kept, and can be got back)', command: `rnix worktree rm ${w.pid}` });
+  if (!w.gone && ended) out.push({ what: 'throw it away (what is in it is kept, and can be got back)', command: `rnix worktree rm ${w.pid}` });
   return out;
 }
 

@@ -53,7 +53,7 @@ export function Tree({ id, p, turn }) {
   const w = of.data;
   const left = useCall('merge', w?.files.length && !w.gone && !works(p) ? { target: id, preview: true } : null, { on: `${turn} ${w?.commits} ${w?.uncommitted} ${merged?.commit}`, every: 3000 }); // what is not merged yet
   if (!w) return null;
-  const rest = left.data;
+  const rest = works(p) ? null : left.data;
   const merge = async () => {
     setBusy('Looking …');
     try {
@@ -78,6 +78,6 @@ export function Tree({ id, p, turn }) {
     ${!merged && rest?.already && html`<p class="done-note" role="status"><${Line} value=${rest.target} class="mono" /> has all of it already.</p>`}
     ${w.files.length > 0 && !rest?.already && html`<div class="buttons"><button type="button" class="main" disabled=${busy || works(p)} onClick=${merge}>${busy || 'Merge…'}</button>${rest && html` <small>${many(rest.files.length, 'file is', 'files are')} not merged yet</small>`}${works(p) ? html` <small>when it has ended, or is paused</small>` : ''}</div>`}
     ${merged && html`<${Merged} m=${merged} />`}
-    ${treeCommands(w).length > 0 && html`<details><summary>In a terminal</summary><ul class="commands">${treeCommands(w).map((c) => html`<li key=${c.command}>To ${c.what}: <code>${c.command}</code> <${Copy} text=${c.command} what=${`the command to ${c.what}`} /></li>`)}</ul></details>`}
+    ${treeCommands(w, !!p.exit).length > 0 && html`<details><summary>In a terminal</summary><ul class="commands">${treeCommands(w, !!p.exit).map((c) => html`<li key=${c.command}>To ${c.what}: <code>${c.command}</code> <${Copy} text=${c.command} what=${`the command to ${c.what}`} /></li>`)}</ul></details>`}
   </section>`;
 }
