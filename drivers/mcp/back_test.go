@@ -111,14 +111,19 @@ func TestServerBehindAURLIsReachedAgain(t *testing.T) {
 	cfg, news := heard(behind("http://" + addr))
 	b.mustMount(t, cfg)
 	s.Close()
-	got := make(chan string)
-	go func() { // ends with the call, whose result is awaited below
-		out, err := b.call(t.Context(), "echo", `{"once":1}`)
-		if err != nil {
-			out = err.Error()
+	// A request that goes down a connection that is just being closed may have been seen, and is not made again: whoever calls has to.
+	call := func(in string) string {
+		out, err := b.call(t.Context(), "echo", in)
+		if err != nil && strings.Contains(err.Error(), "EOF") {
+			out, err = b.call(t.Context(), "echo", in)
 		}
-		got <- out
-	}()
+		if err != nil {
+			return err.Error()
+		}
+		return out
+	}
+	got := make(chan string)
+	go func() { got <- call(`{"once":1}`) }() // ends with the call, whose result is awaited below
 	if n := await(t, news, vfs.NewsFailed); !strings.Contains(n.Reason.Error(), "refused") {
 		t.Errorf("%v", n.Reason)
 	}
@@ -136,7 +141,7 @@ func TestServerBehindAURLIsReachedAgain(t *testing.T) {
 	}
 	s = serve(l) // knows nothing of the session
 	defer s.Close()
-	if out := b.mustCall(t, "echo", `{"twice":1}`); out != `{"twice":1}` {
+	if out := call(`{"twice":1}`); out != `{"twice":1}` {
 		t.Errorf("a call behind a restart: %s", out)
 	}
 }
