@@ -56,7 +56,11 @@ func badgeWord(p *row) string {
 func waiting(p *row, now time.Time) string {
 	switch {
 	case p.Exit != nil && (p.State != stateSuspended || p.Wait == ""):
-		return fmt.Sprintf("exited(%d)", p.Exit.Code) + with(": ", p.Exit.Reason) + with(", ", failedCalls(p.FailedCalls))
+		text := fmt.Sprintf("exited(%d)", p.Exit.Code) + with(": ", p.Exit.Reason)
+		if !failed(p) { // else there is little room, and nobody takes it for a success
+			text += with(", ", failedCalls(p.FailedCalls))
+		}
+		return text
 	case p.Wait == "":
 		return ""
 	case p.WaitUntil.IsZero():
