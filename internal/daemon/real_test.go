@@ -104,7 +104,7 @@ func realServers(t *testing.T, level, refused string) {
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	yaml := "servers:\n  everything:\n    command: node\n    args: [" + everything + "]\n  files:\n    command: node\n    args: [" + files + ", .]\n    sandbox: {net: none}\n"
+	yaml := "servers:\n  everything:\n    command: node\n    spawn_timeout: 1m\n    args: [" + everything + "]\n  files:\n    command: node\n    spawn_timeout: 1m\n    args: [" + files + ", .]\n    sandbox: {net: none}\n"
 	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestOneBadServerOfSeveralLeavesNothing(t *testing.T) { // A-16
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	yaml := "servers:\n  good:\n    command: node\n    args: [" + everything + "]\n  bad:\n    command: sh\n    args: [-c, 'echo no such key >&2; exit 3']\n"
+	yaml := "servers:\n  good:\n    command: node\n    spawn_timeout: 1m\n    args: [" + everything + "]\n  bad:\n    command: sh\n    spawn_timeout: 1m\n    args: [-c, 'echo no such key >&2; exit 3']\n"
 	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestResumedProcessHasItsServersAgain(t *testing.T) { // A-43
 		if err := os.MkdirAll(config, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte("servers:\n  everything:\n    command: node\n    args: ["+everything+"]\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte("servers:\n  everything:\n    command: node\n    spawn_timeout: 1m\n    args: ["+everything+"]\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		p := s.Spawn(ipc.SpawnRequest{Intent: "use it", ProcSpec: types.ProcSpec{Model: "fake", AllowedDevices: allow}, MCP: []string{"everything"}})
@@ -220,7 +220,7 @@ func TestChangedServerOfATrustedProjectIsNotRunByAResume(t *testing.T) {
 	everything := npm(t, "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	s.Write(".rnix/mcp.yaml", "servers:\n  everything:\n    command: node\n    args: ["+everything+"]\n")
+	s.Write(".rnix/mcp.yaml", "servers:\n  everything:\n    command: node\n    spawn_timeout: 1m\n    args: ["+everything+"]\n")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "use it", ProcSpec: types.ProcSpec{Model: "fake"}, MCP: []string{"everything"}, TrustProject: true})
 	s.Wait(p.PID)
 	resume := func(trust bool) error {

@@ -35,8 +35,8 @@ function Totals() {
   const used = useCall('cost', { by: 'model', since: day + 'T00:00:00Z' }, { on: procs.value.turn, every: 5000 }).data; // also of what has ended
   const unpriced = (used?.lines || []).filter((l) => l.unpriced_tokens > 0).map((l) => l.key);
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
-    ['Tokens today (UTC)', used ? count(used.total.tokens) : '…'], ['Cost today (UTC)', used ? html`<span title=${costWhy({ ...used.total, model: unpriced.join(', ') })}>${cost(used.total)}</span>` : '…']];
-  return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
+    ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, model: unpriced.join(', ') })}>${cost(used.total)}</span>` : '…']];
+  return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt title=${name.endsWith('today') ? 'since midnight, UTC' : undefined}>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
 const span = 30 * 60; // seconds that the curves show
