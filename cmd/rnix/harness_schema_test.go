@@ -12,6 +12,9 @@ import (
 
 func TestRealCLIsAreAskedAgainUntilTheirResultFits(t *testing.T) {
 	for _, name := range []string{"claude", "codex", "opencode"} {
+		if left(t, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			told := false

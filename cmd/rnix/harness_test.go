@@ -530,6 +530,9 @@ nodes:
 }
 
 func TestRealOpencodeWithTheKernelsToolsAlone(t *testing.T) {
+	if left(t, "opencode") {
+		t.Skip("needs RNIX_SOAK: it starts slowly")
+	}
 	u := newUser(t, "opencode", nil)
 	u.Answer(func(r llmtest.Request) llmtest.Reply {
 		if res, ok := r.LastResult(); ok {

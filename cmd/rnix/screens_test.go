@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rnix/internal/testenv"
 )
 
 // screen is a terminal in which somebody types: a real one, in tmux, with the real program and a daemon of its own.
@@ -170,17 +172,9 @@ func (s *screen) seesNot(not string) {
 
 func (s *screen) until(ok func(string) bool, otherwise string) {
 	s.t.Helper()
-	deadline := time.After(2 * time.Minute)
-	for {
-		text := s.text()
-		if ok(text) {
-			return
-		}
-		select {
-		case <-deadline:
-			s.t.Fatalf("%s:\n%s", otherwise, text)
-		case <-time.After(50 * time.Millisecond):
-		}
+	text := ""
+	if !testenv.Within(2*time.Minute, func() bool { text = s.text(); return ok(text) }) {
+		s.t.Fatalf("%s:\n%s", otherwise, text)
 	}
 }
 
