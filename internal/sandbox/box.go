@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -11,14 +10,16 @@ import (
 	"strconv"
 	"strings"
 
+	"rnix/internal/sandbox/enter"
 	"rnix/types"
 )
 
-// Word is the first argument with which this program is the inner helper of a box: main calls Helper then, before anything else.
+// Word is the first argument with which this program is the inner helper of a box, which package enter is before main, or the test in one: main calls Helper then,
+// before anything else.
 const Word = "__box"
 
 // NotRun is the exit status of the helper if it has not executed the command. It says why to Box.Started.
-const NotRun = 125
+const NotRun = enter.NotRun
 
 // Command is what a box executes.
 type Command struct {
@@ -34,6 +35,9 @@ type Command struct {
 	Listen []uint16
 }
 
+// mostInside bounds the listeners of one box: what one message can bring.
+const mostInside = 16
+
 const (
 	firstPin  = 7                   // the first descriptor of what is mounted, after the streams and the files of a box
 	mostPins  = 128                 // mounts of a box
@@ -44,7 +48,7 @@ const (
 type Box struct {
 	Path string
 	Args []string // without the program's name
-	// Env is the whole environment to start it with: with bubblewrap the command can read that of its first process, and a dynamic
+	// Env is the whole environment to start it with: empty with bubblewrap, since the command can read that of its first process and a dynamic
 	// linker obeys it. It is never nil, which os.StartProcess takes for the environment of this program. The command's own environment is in one of the files.
 	Env []string
 	// Files must be the descriptors from 3 on; see Inherited.
@@ -60,27 +64,6 @@ type Box struct {
 	watched map[string]string
 	held    []*holding
 }
-
-// job is what the helper reads from its descriptor.
-type job struct {
-	Path, Dir []byte
-	Args, Env [][]byte // bytes, since JSON cannot hold every string
-	Rung      Rung
-	Rules     []Rule
-	Network   bool
-	Unix      bool
-	Single    bool
-	Limits    Limits
-	// Says is the descriptor of a pipe: Running right before the command is executed, and why it was not. It closes when it was.
-	Says int
-	// Stderr is the descriptor that is to be the command's standard error; 0 = it is that already.
-	Stderr int
-	Keep   []int
-	Listen []uint16 // ports, whose listeners are sent over Says, which is a socket then
-}
-
-// running is what the helper says before it executes the command.
-const running = 'R'
 
 // Open makes a box for a command. self is the path of this program. The caller starts what the box says, and calls Close when it
 // has ended, also if it could not be started. It fails with INVALID for a command that is not absolute, CONFLICT if a path
@@ -101,17 +84,11 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 		}
 		return &Box{Path: c.Path, Args: c.Args, Env: c.Env}, nil
 	}
-	j := job{
-		Path: []byte(c.Path), Args: raw(append([]string{c.Path}, c.Args...)), Env: raw(c.Env), Dir: []byte(c.Dir),
-		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Single: p.Policy.Single, Limits: p.Policy.Limits, Keep: c.Keep, Says: 4, Listen: c.Listen,
+	listen := slices.Compact(slices.Sorted(slices.Values(c.Listen)))
+	if len(c.Listen) > mostInside || len(listen) != len(c.Listen) {
+		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "%d ports are to be listened at; %d different ones are possible", len(c.Listen), mostInside)
 	}
-	if p.Rung == RungBwrap { // behind its arguments
-		j.Says, j.Stderr = 5, 6
-	}
-	text, err := json.Marshal(j)
-	if err != nil {
-		return nil, types.Errorf(types.ErrInternal, "sandbox", c.Path, "cannot write the job of the helper: %w", err)
-	}
+	j := jobOf(p, c)
 	b := &Box{Env: []string{}, rung: p.Rung, ports: c.Listen, watched: fingerprints(p.Watched)}
 	for _, path := range p.Held {
 		h, err := hold(path)
@@ -121,9 +98,11 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 		}
 		b.held = append(b.held, h)
 	}
-	contents := [][]byte{text}
+	contents := [][]byte{j.Encode()}
 	b.Path, b.Args = self, []string{Word, "3"}
-	if p.Rung == RungBwrap {
+	if p.Rung == RungLandlock {
+		b.Env = append(b.Env, enter.Variable+"=3")
+	} else {
 		argv := slices.Clone(p.Argv)
 		for i, arg := range argv {
 			if arg == selfArg {
@@ -131,13 +110,14 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 			}
 		}
 		if p.Pinned {
+			var err error
 			if argv, b.pins, err = pin(argv); err != nil {
 				_, _ = b.Close()
 				return nil, err
 			}
 		}
-		end := slices.Index(argv, "--")
-		contents = append(contents, []byte(strings.Join(argv[:end], "\x00")+"\x00"))
+		argv = append(argv[:slices.Index(argv, "--")], "--setenv", enter.Variable, "3")
+		contents = append(contents, []byte(strings.Join(argv, "\x00")+"\x00"))
 		b.Path, b.Args = p.Program, []string{"--args", "4", "--", helperPath, Word, "3"}
 	}
 	for _, content := range contents {
@@ -151,6 +131,14 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	if err := b.pipes(); err != nil {
 		_, _ = b.Close()
 		return nil, types.Errorf(types.ErrExhausted, "sandbox", c.Path, "cannot make the pipes of the box: %w", err)
+	}
+	if p.Rung == RungLandlock {
+		rules, err := ruleset(p.Rules, p.Network)
+		if err != nil {
+			_, _ = b.Close()
+			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "the command cannot be confined: %w", err)
+		}
+		b.Files = append(b.Files, rules)
 	}
 	return b, nil
 }
@@ -199,7 +187,7 @@ func (b *Box) Started() error {
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "sandbox", "", "it is not known whether the command was started: %w", err)
 	}
-	why, ran := strings.CutPrefix(strings.TrimSpace(string(text)), string(running))
+	why, ran := strings.CutPrefix(strings.TrimSpace(string(text)), string(rune(enter.Running)))
 	if ran && why == "" && len(b.inner) == len(b.ports) {
 		return nil
 	}
@@ -258,15 +246,6 @@ func (b *Box) Held() (paths []string) {
 		paths = append(paths, h.path)
 	}
 	return paths
-}
-
-// raw returns strings as bytes.
-func raw(list []string) [][]byte {
-	out := make([][]byte, len(list))
-	for i, s := range list {
-		out[i] = []byte(s)
-	}
-	return out
 }
 
 // Close gives back what the box holds, and returns the protected paths that have changed, which happens only where they cannot be

@@ -6,13 +6,9 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
-
-// mostInside bounds the listeners of one box: what one message can bring.
-const mostInside = 16
 
 // socketPair returns the two ends of a connection, of which the second can send descriptors to the first.
 func socketPair() (ours, theirs *os.File, err error) {
@@ -93,33 +89,3 @@ func (b *Box) take(oob []byte) error {
 
 // inside is where listeners of a box are.
 var inside = net.IPv4(127, 0, 0, 1)
-
-// listenInside listens at ports of the network of a box. The command does not inherit the listeners.
-func listenInside(ports []uint16) (fds []int, err error) {
-	if len(ports) > mostInside || len(slices.Compact(slices.Sorted(slices.Values(ports)))) != len(ports) {
-		return nil, fmt.Errorf("%d ports are to be listened at; %d different ones are possible", len(ports), mostInside)
-	}
-	for _, port := range ports {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err == nil {
-			err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte(inside.To4())})
-		}
-		if err == nil {
-			err = unix.Listen(fd, unix.SOMAXCONN)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("nothing can listen at port %d: %w", port, err)
-		}
-		fds = append(fds, fd)
-	}
-	return fds, nil
-}
-
-// sayRunning says that the command will be executed next, and hands over the listeners.
-func sayRunning(pipe *os.File, inner []int) error {
-	if len(inner) == 0 {
-		_, err := pipe.Write([]byte{running})
-		return err
-	}
-	return unix.Sendmsg(int(pipe.Fd()), []byte{running}, unix.UnixRights(inner...), nil, unix.MSG_NOSIGNAL)
-}

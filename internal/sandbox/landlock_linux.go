@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,10 +30,10 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// restrict confines this thread by rules. Anything that cannot be enforced fully is an error.
-func restrict(rules []Rule, network bool) error {
+// ruleset makes the rules that a command is to be confined by. Anything that cannot be enforced fully is an error.
+func ruleset(rules []Rule, network bool) (*os.File, error) {
 	if abi := landlockABI(); abi < minABI {
-		return fmt.Errorf("the kernel offers version %d of Landlock, and %d is needed", abi, minABI)
+		return nil, fmt.Errorf("the kernel offers version %d of Landlock, and %d is needed", abi, minABI)
 	}
 	attr := unix.LandlockRulesetAttr{
 		Access_fs: landlockAll, Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
@@ -42,18 +43,16 @@ func restrict(rules []Rule, network bool) error {
 	}
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if e != 0 {
-		return fmt.Errorf("the rules of Landlock cannot be made: %w", e)
+		return nil, fmt.Errorf("the rules of Landlock cannot be made: %w", e)
 	}
-	defer unix.Close(int(set))
+	f := os.NewFile(set, "rules") // the kernel closes it when a program is executed
 	for _, r := range rules {
 		if err := addRule(int(set), r); err != nil {
-			return err
+			_ = f.Close()
+			return nil, err
 		}
 	}
-	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); e != 0 {
-		return fmt.Errorf("the rules of Landlock cannot be turned on: %w", e)
-	}
-	return nil
+	return f, nil
 }
 
 // addRule adds one rule. Its path was resolved, so a link in it is one that was put there since.

@@ -2,8 +2,8 @@
 // mechanisms (rungs) this host can enforce it with, bubblewrap or Landlock; MakePlan turns policy and host into a Plan, which is
 // data; Plan.Open makes a Box, which says what to start. The package starts nothing itself.
 //
-// In both rungs the last step is this program again, as "rnix __box" (Helper): it gives up what the command must not have,
-// and executes the command. Every decision is made by pure functions; the helper does as the plan says.
+// In both rungs the last step is this program again, as "rnix __box" (package enter): it gives up what the command must not have,
+// and executes the command, before main. Every decision is made by pure functions; the helper does as the plan says.
 package sandbox
 
 import (
