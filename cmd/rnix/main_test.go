@@ -59,6 +59,7 @@ const programEnv = "RNIX_TEST_PROGRAM"
 
 // TestScripts runs the program with a daemon of its own for each script, which is stopped at the end.
 func TestScripts(t *testing.T) {
+	family := soak.Pick(t, "agents in a family that a person answers once", 8, 20)
 	testscript.Run(t, testscript.Params{
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
@@ -83,7 +84,7 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for k, v := range map[string]string{"README": readme, "GUIDES": pages, "OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
+			for k, v := range map[string]string{"FAMILY": strconv.Itoa(family), "FAMILY_CALLS": strconv.Itoa(3 * family), "README": readme, "GUIDES": pages, "OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
 				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0", "RNIX_DAEMON_WAIT": "0"} {
 				e.Setenv(k, v)
 			}
