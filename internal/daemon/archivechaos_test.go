@@ -334,7 +334,7 @@ func (k *stock) room() {
 // its directory as it was left, each that is archived can have it back, and nothing is left that is of no history.
 func TestDirectoriesFollowTheirHistoriesIntoArchivesAndBack(t *testing.T) { // B5
 	rounds := soak.Number(t, "RNIX_ARCHIVES_ROUNDS", "data directories", 1, 20)
-	steps := soak.Number(t, "RNIX_ARCHIVES_STEPS", "operations on each", 10, 120)
+	steps := soak.Number(t, "RNIX_ARCHIVES_STEPS", "operations on each", 8, 120)
 	seed := uint64(soak.Number(t, "RNIX_ARCHIVES_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	for n := range rounds {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -97,7 +97,7 @@ func storyOf(t *testing.T, s *testenv.System, id types.UUID) (out story) {
 func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 	_, url := llmtest.NewAPI(t, oneCommand)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	rounds := soak.Number(t, "RNIX_ASKS_ROUNDS", "asks around which the daemon is killed", 8, 200)
+	rounds := soak.Number(t, "RNIX_ASKS_ROUNDS", "asks around which the daemon is killed", 5, 200)
 	for round := range rounds {
 		file := fmt.Sprintf("made%d", round)
 		// A call, or a question of the agent.

@@ -174,8 +174,8 @@ func (c *chaos) fill(n int) {
 // agents work, and lets them all go on by themselves. RNIX_CHAOS_CYCLES, RNIX_CHAOS_AGENTS and
 // RNIX_CHAOS_SEED make it longer, or the same again.
 func TestNothingIsLostOrDoneTwiceHoweverOftenTheDaemonIsKilled(t *testing.T) { // C-2, C-3, C-4
-	cycles := soak.Number(t, "RNIX_CHAOS_CYCLES", "kills of the daemon", 4, 100)
-	agents := soak.Number(t, "RNIX_CHAOS_AGENTS", "agents", 20, 50)
+	cycles := soak.Number(t, "RNIX_CHAOS_CYCLES", "kills of the daemon", 3, 100)
+	agents := soak.Number(t, "RNIX_CHAOS_AGENTS", "agents", 14, 50)
 	seed := uint64(soak.Number(t, "RNIX_CHAOS_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	t.Logf("%d cycles, %d agents, RNIX_CHAOS_SEED=%d", cycles, agents, seed)
 	h := newHerd(6)

@@ -110,7 +110,7 @@ func (f *forker) finish() {
 // told which children are not its own.
 func TestForksAtAnyMomentHaveWhatTheirConversationSays(t *testing.T) {
 	rounds := soak.Number(t, "RNIX_FORKS_ROUNDS", "origins", 2, 60)
-	forks := soak.Number(t, "RNIX_FORKS_FORKS", "forks of each", 4, 20)
+	forks := soak.Number(t, "RNIX_FORKS_FORKS", "forks of each", 3, 20)
 	seed := uint64(soak.Number(t, "RNIX_FORKS_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	for n := range rounds {
 		where := []string{"plain", "git", "tree"}[n%3]

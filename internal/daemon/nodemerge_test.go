@@ -245,7 +245,7 @@ func TestAMergeOfNodesThatAKillCutsOffIsWholeOrNotThere(t *testing.T) {
 	var told sync.Map
 	model := doesAsTold(&told)
 	s, p := treeTest(t, model)
-	for i := range soak.Number(t, "kills in a merge of nodes", "kills", 4, 60) {
+	for i := range soak.Number(t, "kills in a merge of nodes", "kills", 3, 60) {
 		name := "k" + types.NewUUID().String()[:8]
 		up, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, ipc.ComposeUpRequest{Name: name, Cwd: p.dir, Env: s.Env, Text: strings.ReplaceAll(`
 provider: anthropic

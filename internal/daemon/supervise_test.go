@@ -287,7 +287,7 @@ func TestKillsAtAnyMomentDoubleNobodyAndForgetNobody(t *testing.T) {
       - {name: b, intent: wait b, model: m, shutdown: kill, backoff: {initial: 5ms}}
       - {name: c, intent: wait c, model: m, shutdown: kill}
 `)
-	for n := range soak.Pick(t, "kills of the daemon", 8, 40) {
+	for n := range soak.Pick(t, "kills of the daemon", 5, 40) {
 		got := states(t, s, "top", "a running, b running, c running")
 		hit := r.IntN(3)
 		go func(pid types.PID, c *ipc.Client) { // ends with the call, at the latest with the daemon

@@ -206,7 +206,7 @@ func TestEscapeAsOthers(t *testing.T) {
 	if err := os.Chmod(suid, os.ModeSetuid|0o755); err != nil {
 		t.Fatal(err)
 	}
-	share := soak.Pick(t, "attacks that one is of, which other users try", 6, 1)
+	share := soak.Pick(t, "attacks that one is of, which other users try", 10, 1)
 	for _, v := range []struct {
 		name      string
 		user      int

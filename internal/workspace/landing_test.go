@@ -128,7 +128,7 @@ func TestAMergeThatWasCutOffIsTakenBack(t *testing.T) {
 			}
 		}
 	}
-	for round := range soak.Number(t, "RNIX_MERGE_STATES", "merges that were cut off", 8, 100) {
+	for round := range soak.Number(t, "RNIX_MERGE_STATES", "merges that were cut off", 5, 100) {
 		rng := rand.New(rand.NewPCG(uint64(round), 7))
 		l := x.begun(x.grove())
 		var theirs []string
@@ -331,7 +331,7 @@ func TestAMergeMayBeKilledAtAnyMoment(t *testing.T) {
 	x.id = killedID
 	rng := rand.New(rand.NewPCG(2, 2))
 	back, done, cut := 0, 0, 0
-	for round := range soak.Number(t, "RNIX_MERGE_KILLS", "merges that are killed", 8, 100) {
+	for round := range soak.Number(t, "RNIX_MERGE_KILLS", "merges that are killed", 5, 100) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), mergedIn+"="+strings.Join([]string{x.opts.Dir, x.home, x.repo, x.tree.Dir, x.commit}, " "))
 		out, err := cmd.StdoutPipe()
