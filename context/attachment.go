@@ -77,6 +77,12 @@ func Most(model string, images, pages int) int {
 	return images*image + pages*(mostPage-mostImage+image)
 }
 
+// Most returns how many tokens what is attached to the message takes at most.
+func (m *Message) Most(model string) int {
+	images, pages := m.shows()
+	return Most(model, images, pages)
+}
+
 // shows counts the images of the message, and the pages of its documents; of one whose pages are not known as many as it may have.
 func (m *Message) shows() (images, pages int) {
 	for i := range m.Attachments {

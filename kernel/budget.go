@@ -7,7 +7,9 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/price"
+	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/weigh"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/purse"
 	"rnix/types"
@@ -55,7 +57,7 @@ const maxAncestry = 64
 // budgets knows what processes may use and have used, and what answers of models cost.
 type budgets struct {
 	purses    purse.Tree
-	counts    counts
+	counts    weigh.Counts
 	table     *table
 	lifecycle Lifecycle
 	catalog   Catalog
@@ -128,21 +130,48 @@ func (a account) Spent() *loop.Broke {
 
 // PerByte implements loop.Budget.
 func (a account) PerByte() (tokens float64, counted bool) {
-	return a.b.counts.perByte(modelsOf(a.p))
+	models := modelsOf(a.p)
+	all := make([]weigh.Model, len(models))
+	for i, m := range models {
+		all[i] = weighed(m)
+	}
+	return a.b.counts.PerByte(all)
 }
 
-// Counted implements loop.Budget.
-func (a account) Counted(provider string, bytes, tokens int) {
-	a.b.counts.add(answererOf(modelsOf(a.p), provider), bytes, tokens)
+// Counted implements loop.Budget. What a model of another name has counted, such as one that a router has chosen, bounds no prompt of this one.
+func (a account) Counted(provider, model string, q *loop.Prompt, tokens int) {
+	m := answererOf(modelsOf(a.p), provider)
+	if !q.Attached {
+		a.b.counts.Add(weighed(m), q.Bytes, tokens)
+	}
+	if _, usd := a.p.purse.Limited(); usd && weigh.Same(m.Model, model) {
+		a.b.counts.Learn(weighed(m), q.Parts(), tokens)
+	}
+}
+
+// recall learns what an earlier run has on record of its last prompt: else a resume would be reserved by its bytes. That prompt had more than those messages, so
+// they have no more tokens than all of it.
+func (a account) recall(s *recovery.State) {
+	_, usd := a.p.purse.Limited()
+	if c := s.Counted; c != nil && usd {
+		m := answererOf(modelsOf(a.p), c.Provider)
+		if (c.Provider == "" || c.Provider == m.Provider) && weigh.Same(m.Model, c.Model) {
+			a.b.counts.Learn(weighed(m), loop.MessageParts(s.Messages[:min(c.Messages, len(s.Messages))]), c.Tokens)
+		}
+	}
 }
 
 // Reserve implements loop.Budget.
-func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
+func (a account) Reserve(ctx context.Context, q *loop.Prompt) (int, error) {
 	tokens, usd := a.p.purse.Limited()
 	if !tokens && !usd || a.p.model.Free || a.p.model.Metered {
 		return 0, nil
 	}
-	w, err := a.b.worst(a.p, min(prompt, maxPrompt), usd)
+	var parts []weigh.Part
+	if usd {
+		parts = q.Parts()
+	}
+	w, err := a.b.worst(a.p, min(q.Tokens, maxPrompt), parts, usd)
 	if err != nil {
 		return 0, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}
 	}
@@ -205,6 +234,19 @@ func modelsOf(p *Process) []vfs.ModelName {
 	return append([]vfs.ModelName{first}, p.model.Others...)
 }
 
+// answererOf returns which of models has answered: that of the provider, or the first one.
+func answererOf(models []vfs.ModelName, provider string) vfs.ModelName {
+	for _, m := range models {
+		if provider != "" && m.Provider == provider {
+			return m
+		}
+	}
+	return models[0]
+}
+
+// weighed is as what the counts of a model are kept.
+func weighed(m vfs.ModelName) weigh.Model { return weigh.Model{Provider: m.Provider, Name: m.Model} }
+
 // costOf returns what an answer costs: as its provider says, else by the prices, of the model that answered or
 // of the one that was asked.
 func (b *budgets) costOf(p *Process, r *loop.Response, u price.Tokens) loop.Cost {
@@ -225,15 +267,18 @@ func (b *budgets) costOf(p *Process, r *loop.Response, u price.Tokens) loop.Cost
 	return loop.Cost{}
 }
 
-// worst returns what the next answer can take at most.
-func (b *budgets) worst(p *Process, prompt int, usd bool) (purse.Want, *types.SyscallError) {
+// worst returns what the next answer can take at most: of tokens by an estimate of the prompt, which may be exceeded by one answer, and of dollars by what bounds
+// its parts, which must not.
+func (b *budgets) worst(p *Process, prompt int, parts []weigh.Part, usd bool) (purse.Want, *types.SyscallError) {
 	card := &p.model
 	w := purse.Want{Fixed: Amount{Tokens: prompt + card.ExtraAnswer}, Answer: card.MaxAnswer, Least: max(leastAnswer, card.LeastAnswer), Alone: card.MaxAnswer == 0}
 	if !usd {
 		return w, nil
 	}
 	var in, out price.USD
+	most := 0
 	for _, m := range modelsOf(p) {
+		most = max(most, b.counts.Most(weighed(m), parts))
 		rate, from := b.catalog.Price(p, m.Provider, m.Driver, m.Model, usd)
 		switch {
 		case from != "":
@@ -245,7 +290,7 @@ func (b *budgets) worst(p *Process, prompt int, usd bool) (purse.Want, *types.Sy
 			return w, unpriced(m)
 		}
 	}
-	w.Fixed.USD, w.Each = price.USD(prompt)*in+price.USD(card.ExtraAnswer)*out, out
+	w.Fixed.USD, w.Each = price.USD(min(most, maxPrompt))*in+price.USD(card.ExtraAnswer)*out, out
 	if w.Alone {
 		w.Fixed.USD = 0
 	}
@@ -265,7 +310,7 @@ func (b *budgets) priced(p *Process) error {
 	case p.model.Metered:
 		return b.meteredPriced(p)
 	}
-	if _, err := b.worst(p, 0, true); err != nil {
+	if _, err := b.worst(p, 0, nil, true); err != nil {
 		return err
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"rnix/internal/price"
 	"rnix/internal/step"
+	"rnix/internal/weigh"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/purse"
 	"rnix/types"
@@ -43,10 +44,10 @@ type Question struct {
 
 	// Weighed says that the rest is known. Without it no budget is kept.
 	Weighed bool
-	Parts   []Part // of the prompt, all of it
-	Hour    bool   // parts of the prompt may be kept for an hour, at a price of their own
-	Open    string // what of it nothing bounds, and what to do; empty = it is bounded
-	Odd     string // why it costs something else than the price of its model says; empty = it does not
+	Parts   []weigh.Part // of the prompt, all of it
+	Hour    bool         // parts of the prompt may be kept for an hour, at a price of their own
+	Open    string       // what of it nothing bounds, and what to do; empty = it is bounded
+	Odd     string       // why it costs something else than the price of its model says; empty = it does not
 }
 
 // Took is what a request has taken, in tokens.
@@ -147,16 +148,16 @@ func (b *budgets) reserve(m *Metering) error {
 
 // worstOf returns what a request can take at most.
 func (b *budgets) worstOf(m *Metering, usd bool) (purse.Want, *types.SyscallError) {
-	perByte, known := b.counts.perByte(m.q.Names[:1])
+	perByte, known := b.counts.PerByte([]weigh.Model{weighed(m.q.Names[0])})
 	prompt := int(float64(m.q.Bytes)*perByte) + m.q.Extra
 	if !known {
-		prompt += meterRoom
+		prompt += weigh.Room
 	}
 	w := purse.Want{Fixed: Amount{Tokens: prompt}, Answer: m.q.Answer, Least: leastAnswer, Alone: m.q.Answer == 0 || m.q.Open != ""}
 	if !usd {
 		return w, nil
 	}
-	prompt = b.counts.most(m.q.Names[0], m.q.Parts) + meterRoom // an average could be far off
+	prompt = b.counts.Most(weighed(m.q.Names[0]), m.q.Parts) + weigh.Room // an average could be far off
 	rate, from := b.rateOf(m.p, m.q.Names, true)
 	if from == "" {
 		return w, unpriced(m.q.Names[0])
@@ -167,9 +168,6 @@ func (b *budgets) worstOf(m *Metering, usd bool) (purse.Want, *types.SyscallErro
 	}
 	return w, nil
 }
-
-// meterRoom is what a vendor may add to a prompt, such as what it tells the model of its tools, in tokens. Anthropic says some 700 at most.
-const meterRoom = 1024
 
 // rateOf returns the price of a model that has several names, and where it stands; "" = it is not known.
 func (b *budgets) rateOf(p *Process, names []vfs.ModelName, needed bool) (rate price.Rate, from string) {
@@ -239,9 +237,9 @@ func (m *Metering) Settle(took Took) error {
 	}
 	m.settle(used)
 	if sent := u.Input + u.CacheRead + u.CacheWrite; !took.Estimated && sent > 0 {
-		m.b.counts.add(m.q.Names[0], m.q.Bytes, sent-m.q.Extra)
-		if strings.HasPrefix(a.Model, m.q.Names[0].Model) { // another model counts in another way
-			m.b.counts.learn(m.q.Names[0], m.q.Parts, sent)
+		m.b.counts.Add(weighed(m.q.Names[0]), m.q.Bytes, sent-m.q.Extra)
+		if weigh.Same(m.q.Names[0].Model, a.Model) {
+			m.b.counts.Learn(weighed(m.q.Names[0]), m.q.Parts, sent)
 		}
 	}
 	spentBy(m.p, a)

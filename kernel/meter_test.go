@@ -13,6 +13,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/price"
 	"rnix/internal/recovery"
+	"rnix/internal/weigh"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -48,7 +49,7 @@ func withProgram(t *testing.T, do func(ctx context.Context, c vfs.Caller) (strin
 
 func aRequest(bytes, answer int) Question {
 	return Question{Names: []vfs.ModelName{{Provider: "program", Driver: "agent", Model: "m"}, {Provider: "vendor", Model: "m"}}, Bytes: bytes, Answer: answer,
-		Weighed: true, Parts: []Part{{rand.Uint64(), bytes}}}
+		Weighed: true, Parts: []weigh.Part{{Sum: rand.Uint64(), Most: bytes}}}
 }
 
 // all is what a request can take at most: a token for each byte.
@@ -142,7 +143,7 @@ func TestWhatWasCountedBoundsOnlyWhatWasCounted(t *testing.T) {
 			}
 			talk := aRequest(10_000, 1)
 			for few = 0; few < 20 && ask(talk, 1000+few*10); few++ { // blanks: 0.1 tokens for a byte
-				talk.Parts = append(talk.Parts[:len(talk.Parts):len(talk.Parts)], Part{rand.Uint64(), 100})
+				talk.Parts = append(talk.Parts[:len(talk.Parts):len(talk.Parts)], weigh.Part{Sum: rand.Uint64(), Most: 100})
 				talk.Bytes += 100
 			}
 			var all sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 
 	"rnix/agent"
 	rnixctx "rnix/context"
+	"rnix/internal/weigh"
 	"rnix/kernel/internal/actions"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
@@ -26,6 +27,7 @@ type kit struct {
 	names []string   // of the list, sorted
 	meta  map[string]loop.Kind
 	specs json.RawMessage // the tools and actions as they are offered to a model
+	parts []weigh.Part    // of the specs
 }
 
 // maxKits bounds how many kits are kept.
@@ -87,6 +89,11 @@ func (ks *kits) made(p *Process) (*kit, error) {
 	specs := make([]loop.ToolSpec, len(kt.list))
 	for i, t := range kt.list {
 		kt.names, specs[i] = append(kt.names, t.Name), loop.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema}
+		part, err := ks.weighs(&specs[i], t.Path, p)
+		if err != nil {
+			return nil, types.Errorf(types.ErrInvalid, "Spawn", t.Name, "tools: %w", err)
+		}
+		kt.parts = append(kt.parts, part)
 	}
 	slices.Sort(kt.names)
 	var err error
@@ -94,6 +101,20 @@ func (ks *kits) made(p *Process) (*kit, error) {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)
 	}
 	return kt, nil
+}
+
+// weighs bounds the tokens of a tool. The text of our own is known, and has less than a third of a token for a byte with each tokenizer that was tried; that of
+// others, as of a server, is bounded by its bytes.
+func (ks *kits) weighs(spec *loop.ToolSpec, path string, p *Process) (weigh.Part, error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return weigh.Part{}, err
+	}
+	part := weigh.Of(b)
+	if bringing := spec.Name == loop.Meta[loop.Complete].Name && len(p.opts.OutputSchema) > 0; !bringing && !slices.Contains(p.MCPMounts, path) {
+		part.Most = (part.Most + 1) / 2
+	}
+	return part, nil
 }
 
 // offered is what a process may call now: its kit, or the one since a person has reloaded a server of it.
@@ -123,12 +144,16 @@ func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, erro
 		if open != nil {
 			p.answered = open.Answer.Started
 		}
+		account{k.budgets, p}.recall(f.State)
 	}
 	p.progress = progress // +checklocksignore: no other goroutine knows the process yet
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
-		System: func() string { system, _, _ := prompted(p); return system }, Offer: func() ([]byte, map[string]vfs.Tool) { kt := offered(p); return kt.specs, kt.tools }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
+		System: func() string { system, _, _ := prompted(p); return system }, Offer: func() loop.Offered {
+			kt := offered(p)
+			return loop.Offered{Specs: kt.specs, Weight: kt.parts, Tools: kt.tools}
+		}, Specs: p.kit.specs, Weight: p.kit.parts, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, Plan: func() string { return planOf(p) }, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
 	}, host{asking{postman{k, p}}})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"rnix/internal/weigh"
 	"rnix/types"
 )
 
@@ -52,10 +53,10 @@ type Question struct {
 
 	// Weighed says that the rest is known, as it is where dollars are limited, or tokens.
 	Weighed bool
-	Parts   []Part // of the prompt, all of it
-	Hour    bool   // parts of the prompt may be kept for an hour, which costs more
-	Open    string // what of it nothing bounds, and what to do; empty = it is bounded
-	Odd     string // why it costs something else than its model's price says; empty = it does not
+	Parts   []weigh.Part // of the prompt, all of it
+	Hour    bool         // parts of the prompt may be kept for an hour, which costs more
+	Open    string       // what of it nothing bounds, and what to do; empty = it is bounded
+	Odd     string       // why it costs something else than its model's price says; empty = it does not
 }
 
 // Usage is what a request has taken, in tokens; the parts do not overlap.

@@ -3,22 +3,12 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
-	"hash/maphash"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
+
+	"rnix/internal/weigh"
 )
-
-// Part is a piece of a prompt: a message, a tool, or another member of the request. What a vendor has counted of a prompt bounds what the same parts
-// take in a later one.
-type Part struct {
-	Sum  uint64 // of its bytes, another one in each run of the program
-	Most int    // tokens, at most
-}
-
-// sums is the seed of the sums of parts.
-var sums = sync.OnceValue(maphash.MakeSeed)
 
 // A token stands for one byte at least, so a text has no more tokens than bytes. A picture counts by its size and not by its bytes: vendors make it smaller, the largest
 // that is left has some 10,000 tokens with OpenAI ("original") and 4,800 with Anthropic, and ones that are counted by tiles 50,000 with OpenAI's 4o-mini.
@@ -112,15 +102,14 @@ const maxParts = 4096
 // part adds a part whose tokens are so many fewer than its bytes. What is remote can be another thing each time, so that no count of it is one of the next.
 func (r weigher) part(at field, saved int, remote bool) {
 	raw := at.of(r.body)
-	p := Part{Most: max(len(raw)-saved, 0)}
+	p := weigh.Of(raw)
+	p.Most = max(len(raw)-saved, 0)
 	if remote {
 		p.Sum = rand.Uint64()
-	} else {
-		p.Sum = maphash.Bytes(sums(), raw)
 	}
 	if n := len(r.Parts); n == maxParts {
 		last := &r.Parts[n-1]
-		last.Sum, last.Most = maphash.Comparable(sums(), [2]uint64{last.Sum, p.Sum}), last.Most+p.Most
+		*last = weigh.Both(*last, p)
 		return
 	}
 	r.Parts = append(r.Parts, p)

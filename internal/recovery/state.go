@@ -43,6 +43,9 @@ type State struct {
 	FailedChildren []string       `json:"failed_children,omitempty"`
 	Files          *step.Snapshot `json:"files,omitempty"` // the latest snapshot of the workspace
 
+	// Counted is what a vendor has counted of the beginning of the conversation; nil = nothing.
+	Counted *Counted `json:"counted,omitempty"`
+
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
 
@@ -55,6 +58,23 @@ type State struct {
 	// Ending is how the run is to end by what its model has answered, as long as no end is recorded and nothing was
 	// said since; nil = it goes on.
 	Ending *step.Ending `json:"ending,omitempty"`
+}
+
+// Counted is a vendor's count of a prompt: its system prompt and tools, which no record has, and the first messages.
+type Counted struct {
+	Messages int    `json:"messages"`
+	Tokens   int    `json:"tokens"`
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"` // as its vendor names it
+}
+
+// countOf returns what an answer says of the prompt before it; nil if that is no vendor's count of all these messages.
+func countOf(a *step.Answer, messages int) *Counted {
+	sent := a.Input + a.CacheRead + a.CacheWrite
+	if a.Estimated || a.Metered || a.Prompt != messages || sent <= 0 {
+		return nil
+	}
+	return &Counted{messages, sent, a.Provider, a.Model}
 }
 
 // Open is an answer whose step has no record yet.
@@ -113,6 +133,9 @@ func (s *State) message(r *step.Record) {
 		a := step.Answer{Step: s.Step + 1}
 		if r.Answer != nil {
 			a = *r.Answer
+			if c := countOf(&a, len(s.Messages)-1); c != nil {
+				s.Counted = c
+			}
 		}
 		s.Open = &Open{Answer: a}
 		for _, c := range m.ToolCalls {
@@ -208,7 +231,7 @@ func (s *State) marker(m *step.Marker, seq uint64) {
 		s.Notes = noted(s.Notes, m)
 	case step.MarkerCompaction:
 		if ms, ok := step.Compacted(m); ok {
-			s.Messages = ms
+			s.Messages, s.Counted = ms, nil
 		}
 	case step.MarkerExit, step.MarkerSuspended:
 		s.Ending = nil

@@ -181,12 +181,8 @@ func (p purse) Limited() (tokens, usd bool) { return p.kernel.MeterLimited(p.id)
 
 // Reserve implements gateway.Purse.
 func (p purse) Reserve(ctx context.Context, q gateway.Question) (gateway.Claim, error) {
-	parts := make([]kernel.Part, len(q.Parts))
-	for i, part := range q.Parts {
-		parts[i] = kernel.Part(part)
-	}
 	m, err := p.kernel.Meter(ctx, p.id, kernel.Question{Names: p.names(q.Model), Bytes: q.Bytes, Extra: q.Extra, Answer: q.Answer,
-		Weighed: q.Weighed, Parts: parts, Hour: q.Hour, Open: q.Open, Odd: q.Odd})
+		Weighed: q.Weighed, Parts: q.Parts, Hour: q.Hour, Open: q.Open, Odd: q.Odd})
 	if err != nil {
 		return nil, err
 	}

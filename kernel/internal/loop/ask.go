@@ -78,9 +78,7 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	if sent := u.Input + u.CacheRead + u.CacheWrite; sent > 0 && p.Tokens > 0 && resp.Metered == nil {
 		l.scale = min(max(float64(sent)/float64(l.size(p)), 0.5), 4)
 		if !u.Estimated {
-			if p.Images+p.Pages == 0 { // else it would say nothing of bytes
-				l.cfg.Budget.Counted(resp.Provider, l.req.size(p), sent)
-			}
+			l.cfg.Budget.Counted(resp.Provider, resp.Model, l.weighed(p, sent, &l.weight), sent)
 			if !l.cfg.Several {
 				l.counted = counted{p.Generation, p.EncodedLen(), sent, attachedTokens(l, p)}
 			}

@@ -39,12 +39,12 @@ type Budget interface {
 	// PerByte estimates how many tokens a byte of a prompt has, at most, by what was counted of the model's prompts so
 	// far. counted is false if that is none.
 	PerByte() (tokens float64, counted bool)
-	// Counted takes what a provider has counted of a prompt of so many bytes.
-	Counted(provider string, bytes, tokens int)
-	// Reserve sets aside what the next answer can take at most, of a prompt of about so many tokens, and
+	// Counted takes what a provider has counted of a prompt that its model has answered.
+	Counted(provider, model string, q *Prompt, tokens int)
+	// Reserve sets aside what the next answer can take at most, and
 	// returns how many tokens the answer may have; 0 = as many as the model likes. It may wait for others. The
 	// error is a *Broke if too little is left.
-	Reserve(ctx context.Context, prompt int) (answer int, err error)
+	Reserve(ctx context.Context, q *Prompt) (answer int, err error)
 	// Settle counts what an answer has taken in place of what was set aside, and returns what it costs. No
 	// answer is nil.
 	Settle(r *Response) Cost
@@ -96,7 +96,7 @@ func (c counted) promptSize(generation uint64, conversation, whole int, perByte 
 // answer.
 func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, error) {
 	bound := bound(l, p)
-	n, err := l.cfg.Budget.Reserve(ctx, bound)
+	n, err := l.cfg.Budget.Reserve(ctx, l.weighed(p, bound, &l.weight))
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func bound(l *Loop, p *rnixctx.PromptResult) int {
 		l.counted = counted{} // of another prompt
 	}
 	if l.cfg.Offer != nil {
-		if specs, tools := l.cfg.Offer(); l.req.offer(specs) {
-			l.cfg.Specs, l.cfg.Tools, l.counted = specs, tools, counted{}
+		if o := l.cfg.Offer(); l.req.offer(o.Specs) {
+			l.cfg.Specs, l.cfg.Weight, l.cfg.Tools, l.counted = o.Specs, o.Weight, o.Tools, counted{}
 		}
 	}
 	perByte, known := l.cfg.Budget.PerByte()

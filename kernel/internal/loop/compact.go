@@ -170,7 +170,7 @@ func summarise(ctx context.Context, l *Loop, p *rnixctx.PromptResult, s *shorten
 	if err != nil {
 		return "", nil, err
 	}
-	n, err := l.cfg.Budget.Reserve(ctx, most)
+	n, err := l.cfg.Budget.Reserve(ctx, l.weighed(q, most, new(weight)))
 	if err != nil {
 		if _, ok := errors.AsType[*Broke](err); ok {
 			err = errors.New("too little of the budget is left for it")

@@ -11,6 +11,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/weigh"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -84,8 +85,9 @@ type Config struct {
 	// System returns the system prompt, which grows when the process activates a skill; nil = it stays as Head has it.
 	System func() string
 	// Offer returns the tools, and how they are offered, as they are now; nil = they stay as Specs and Tools have them.
-	Offer    func() (specs []byte, tools map[string]vfs.Tool)
-	Specs    []byte // the tools as they are offered: a JSON array of ToolSpec; not changed
+	Offer    func() Offered
+	Specs    []byte       // the tools as they are offered: a JSON array of ToolSpec; not changed
+	Weight   []weigh.Part // of Specs; nil = they are bounded by their bytes
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind
 	MaxSteps int // 0 = no limit
@@ -115,6 +117,13 @@ type Config struct {
 	Start  Progress
 	Open   *Open // what an earlier run has left open; nil = nothing
 	End    *End  // with what an earlier run has ended, whose end was not recorded; nil = it has not
+}
+
+// Offered is the tools as they are now.
+type Offered struct {
+	Specs  []byte
+	Weight []weigh.Part
+	Tools  map[string]vfs.Tool
 }
 
 // ErrHeld is what Host.Ask returns when a pause has cut the model off.
@@ -163,6 +172,7 @@ type Loop struct {
 	repeats  repeats
 	scale    float64 // the provider's count of the last prompt over our estimate of it, tools included
 	counted  counted
+	weight   weight
 	partial  string // an answer that was cut by the output limit, so far
 	cuts     int
 	empties  int

@@ -1,31 +1,26 @@
-package kernel
+package weigh
 
 import (
 	"slices"
 	"sync"
-
-	"rnix/vfs"
 )
 
-// counts is what providers have counted of prompts: how many tokens a byte has, for each model. It bounds the next
-// prompts, which are reserved before they are sent. The zero value is ready to be used.
-type counts struct {
+// Model is one whose counts are kept together: those of another differ.
+type Model struct{ Provider, Name string }
+
+// Counts is what providers have counted of prompts: how many tokens a byte has, for each model. It bounds the next
+// prompts, which are reserved before they are sent. The zero value is ready to be used. Safe for concurrent use.
+type Counts struct {
 	mu sync.Mutex // leaf
 	// +checklocks:mu
-	models map[modelKey]float64
+	models map[Model]float64
 	// +checklocks:mu
 	prompts []prompt // whose parts were counted, the latest last
 }
 
-// Part is a piece of a prompt, such as a message. A prompt has no more tokens than one that was counted and the parts that are not in that together.
-type Part struct {
-	Sum  uint64 // of its bytes
-	Most int    // tokens, at most: a token has one byte at least
-}
-
 // prompt is one of which a provider has counted the tokens.
 type prompt struct {
-	model  modelKey
+	model  Model
 	parts  map[uint64]int // how often it has each
 	tokens int
 }
@@ -36,8 +31,8 @@ const (
 	maxPromptParts = 4096
 )
 
-// most returns how many tokens a prompt of these parts has at most for a model: by the prompt that was counted to which the least was added.
-func (c *counts) most(m vfs.ModelName, parts []Part) int {
+// Most returns how many tokens a prompt of these parts has at most for a model: by the prompt that was counted to which the least was added.
+func (c *Counts) Most(m Model, parts []Part) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	least, before := 0, make([]int, len(parts)) // how often a part comes before
@@ -48,7 +43,7 @@ func (c *counts) most(m vfs.ModelName, parts []Part) int {
 		seen[p.Sum]++
 	}
 	for _, known := range slices.Backward(c.prompts) {
-		if known.model != (modelKey{m.Provider, m.Model}) {
+		if known.model != m {
 			continue
 		}
 		n := known.tokens
@@ -62,12 +57,12 @@ func (c *counts) most(m vfs.ModelName, parts []Part) int {
 	return least
 }
 
-// learn keeps how many tokens a prompt of these parts has.
-func (c *counts) learn(m vfs.ModelName, parts []Part, tokens int) {
+// Learn keeps how many tokens a prompt of these parts has, by the count of its vendor.
+func (c *Counts) Learn(m Model, parts []Part, tokens int) {
 	if len(parts) == 0 || len(parts) > maxPromptParts {
 		return
 	}
-	p := prompt{modelKey{m.Provider, m.Model}, make(map[uint64]int, len(parts)), tokens}
+	p := prompt{m, make(map[uint64]int, len(parts)), tokens}
 	for _, part := range parts {
 		p.parts[part.Sum]++
 	}
@@ -77,8 +72,6 @@ func (c *counts) learn(m vfs.ModelName, parts []Part, tokens int) {
 		c.prompts = slices.Delete(c.prompts, 0, 1)
 	}
 }
-
-type modelKey struct{ provider, model string }
 
 // uncounted is how many tokens a byte of a prompt counts as before a provider has counted one: more than in any text
 // but random one.
@@ -93,14 +86,14 @@ const (
 	maxCounted                = 1000
 )
 
-// perByte estimates how many tokens a byte has, at most, if one of models answers. known is false if one of them has
+// PerByte estimates how many tokens a byte has, at most, if one of models answers. known is false if one of them has
 // never counted.
-func (c *counts) perByte(models []vfs.ModelName) (tokens float64, known bool) {
+func (c *Counts) PerByte(models []Model) (tokens float64, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known = true
 	for _, m := range models {
-		n, ok := c.models[modelKey{m.Provider, m.Model}]
+		n, ok := c.models[m]
 		if n *= countRoom; !ok {
 			n, known = uncounted, false
 		}
@@ -109,31 +102,20 @@ func (c *counts) perByte(models []vfs.ModelName) (tokens float64, known bool) {
 	return tokens, known
 }
 
-// add takes a count. More tokens than before are believed at once, fewer bit by bit.
-func (c *counts) add(m vfs.ModelName, bytes, tokens int) {
+// Add takes a count. More tokens than before are believed at once, fewer bit by bit.
+func (c *Counts) Add(m Model, bytes, tokens int) {
 	if bytes <= 0 || tokens <= 0 {
 		return
 	}
 	n := min(max(float64(tokens)/float64(bytes), leastPerByte), mostPerByte)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := modelKey{m.Provider, m.Model}
-	was, ok := c.models[key]
+	was, ok := c.models[m]
 	if ok {
 		n = max(n, 0.75*was+0.25*n)
 	}
 	if c.models == nil || !ok && len(c.models) >= maxCounted {
-		c.models = map[modelKey]float64{}
+		c.models = map[Model]float64{}
 	}
-	c.models[key] = n
-}
-
-// answererOf returns which of models has answered: that of the provider, or the first one.
-func answererOf(models []vfs.ModelName, provider string) vfs.ModelName {
-	for _, m := range models {
-		if provider != "" && m.Provider == provider {
-			return m
-		}
-	}
-	return models[0]
+	c.models[m] = n
 }
