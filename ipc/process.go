@@ -104,8 +104,10 @@ type WaitResponse struct {
 	Estimated  bool             `json:"estimated,omitempty"`
 	CostUSD    float64          `json:"cost_usd,omitempty"`
 	Unpriced   int              `json:"unpriced_tokens,omitempty"` // of an unknown price; they are not in CostUSD
-	Provider   string           `json:"provider,omitempty"`        // of the last answer, as is Model
-	Model      string           `json:"model,omitempty"`
+	// UnpricedModels are those of Unpriced, as provider/model, the first 16.
+	UnpricedModels []string `json:"unpriced_models,omitempty"`
+	Provider       string   `json:"provider,omitempty"` // of the last answer, as is Model
+	Model          string   `json:"model,omitempty"`
 	// With those of its children and theirs; 0 = it has none.
 	FamilyTokens int     `json:"family_tokens_used,omitempty"`
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
@@ -167,10 +169,12 @@ type Proc struct {
 	Suspect   time.Time         `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
 	Session   *PlatformSession  `json:"session,omitempty"`      // with a platform, if it runs, or if the platform does not know all of it yet
 	Estimated bool              `json:"estimated,omitempty"`
-	Purse     *BudgetWait       `json:"purse,omitempty"`  // of a suspended one: the budget that it waits for
-	ElapsedMs int64             `json:"elapsed_ms"`       // frozen while paused and after the end
-	Groups    []string          `json:"groups,omitempty"` // by name where they have one
-	Children  []OSChild         `json:"os_children,omitempty"`
+	// UnpricedModels are those of which nobody knows what some of Unpriced cost, as provider/model, the first 16.
+	UnpricedModels []string    `json:"unpriced_models,omitempty"`
+	Purse          *BudgetWait `json:"purse,omitempty"`  // of a suspended one: the budget that it waits for
+	ElapsedMs      int64       `json:"elapsed_ms"`       // frozen while paused and after the end
+	Groups         []string    `json:"groups,omitempty"` // by name where they have one
+	Children       []OSChild   `json:"os_children,omitempty"`
 	// PendingSignals have come and are blocked. They do not outlive the run.
 	PendingSignals []types.Signal `json:"pending_signals,omitempty"`
 	// MCPDown are its MCP servers that cannot be reached in this run, each with the reason: "tracker: no such file".

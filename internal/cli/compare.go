@@ -220,8 +220,10 @@ func elapsedText(p *ipc.Proc) string {
 func sayUnpriced(out *output, procs []ipc.Proc) {
 	var models []string
 	for i := range procs {
-		if p := &procs[i]; p.Unpriced > 0 && !slices.Contains(models, modelName(p.Provider, p.Model)) {
-			models = append(models, modelName(p.Provider, p.Model))
+		for _, m := range procs[i].UnpricedModels {
+			if m = oneLine(m); !slices.Contains(models, m) {
+				models = append(models, m)
+			}
 		}
 	}
 	if len(models) > 0 {

@@ -227,8 +227,8 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 		}
 		if out.talks() {
 			out.say(exitLine(out, r))
-			if r.Unpriced > 0 {
-				out.say("  " + price.Missing([]string{modelName(r.Provider, r.Model)}))
+			if len(r.UnpricedModels) > 0 {
+				out.say("  " + oneLine(price.Missing(r.UnpricedModels)))
 			}
 		} else if err != nil {
 			out.say(out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " " + exitText(&r.Exit))

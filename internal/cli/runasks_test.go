@@ -45,7 +45,7 @@ func TestATypedLineAnswersAnAsk(t *testing.T) {
 func TestAnUnknownPriceIsExplainedOnceForEachModel(t *testing.T) {
 	var procs []ipc.Proc
 	for _, m := range []string{"b", "a", "b", "c", "d"} {
-		procs = append(procs, ipc.Proc{ProcStatus: types.ProcStatus{Provider: "p", Model: m, Unpriced: 7}})
+		procs = append(procs, ipc.Proc{ProcStatus: types.ProcStatus{Provider: "p", Model: "last", Unpriced: 7}, UnpricedModels: []string{"p/" + m}})
 	}
 	procs = append(procs, ipc.Proc{ProcStatus: types.ProcStatus{Provider: "p", Model: "known", TokensUsed: 7}})
 	var err strings.Builder

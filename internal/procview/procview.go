@@ -23,7 +23,7 @@ const (
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitKind: i.ReasonKind, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
-		Estimated: i.Estimated, Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending, MCPDown: i.MCPDown,
+		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending, MCPDown: i.MCPDown,
 	}
 	p.UpdatedAt = i.EndedAt
 	if h := i.Hand; h != nil {
@@ -49,7 +49,7 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 	}
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: state, Wait: waits.SuspendReason, WaitKind: waits.Why(), WaitUntil: i.WakeAt, WaitSince: paused,
-		Estimated: Estimated(i), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
+		Estimated: Estimated(i), UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
 	}
 	p.PausedAt = paused
 	return p
@@ -65,6 +65,11 @@ func InArchive(a *step.Archived) ipc.Proc {
 // Estimated reports whether some of the tokens of a process that is on disk were counted by us.
 func Estimated(i *step.ProcInfo) bool {
 	return slices.ContainsFunc(i.Spending, func(s step.Spending) bool { return s.Estimated })
+}
+
+// Unpriced names the models without a known price of what a process has used.
+func Unpriced(spending []step.Spending, s *types.ProcStatus) []string {
+	return step.UnpricedModels(spending, s.Provider, s.Model, s.Unpriced)
 }
 
 // Elapsed returns how long a process that is on disk has lived in all its runs.

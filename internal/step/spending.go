@@ -2,6 +2,7 @@ package step
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,6 +30,28 @@ func (a *Answer) Unpriced() int {
 		return 0
 	}
 	return a.TokensUsed
+}
+
+// maxUnpriced is how many models UnpricedModels names.
+const maxUnpriced = 16
+
+// UnpricedModels names the models of a list of which nobody knows what some of their tokens cost, as provider/model. Where the list names none, as that of a fork does of
+// what its origin has used, it is the last one.
+func UnpricedModels(list []Spending, provider, model string, unpriced int) (names []string) {
+	add := func(provider, model string) {
+		if name := strings.Trim(provider+"/"+model, "/"); name != "" && len(names) < maxUnpriced && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i := range list {
+		if list[i].Unpriced > 0 {
+			add(list[i].Provider, list[i].Model)
+		}
+	}
+	if unpriced > 0 && len(names) == 0 {
+		add(provider, model)
+	}
+	return names
 }
 
 // AddSpending returns a list with an answer added. The given one is not changed. An answer that has taken

@@ -91,8 +91,10 @@ func printTable(m *Model, w io.Writer, width int) error {
 func noPrices(t *Theme, entries []entry) string {
 	var models []string
 	for i := range entries {
-		if p := &entries[i].row.Proc; p.Unpriced > 0 && !slices.Contains(models, t.modelName(p)) {
-			models = append(models, t.modelName(p))
+		for _, m := range entries[i].row.UnpricedModels {
+			if m = t.line(m); !slices.Contains(models, m) {
+				models = append(models, m)
+			}
 		}
 	}
 	if len(models) == 0 {

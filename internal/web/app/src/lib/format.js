@@ -53,7 +53,7 @@ export function spent(usd, tokens, unpriced) {
 export const cost = (p) => spent(p.cost_usd, p.tokens_used ?? p.tokens, p.unpriced_tokens);
 
 // costWhy explains the "?" of a cost; undefined = there is none.
-export const costWhy = (p) => (p.unpriced_tokens > 0 ? `No price is known for ${[p.provider, p.model].filter(Boolean).join('/') || 'a model'}: set one in prices.yaml (rnix help cost says how). A price counts from then on.` : undefined);
+export const costWhy = (p) => (p.unpriced_tokens > 0 ? `No price is known for ${(p.unpriced_models || []).join(', ') || 'a model'}: set one in prices.yaml (rnix help cost says how). A price counts from then on.` : undefined);
 
 export function bytes(n) {
   if (!(n >= 1024)) return (Number(n) || 0) + ' B';

@@ -35,7 +35,7 @@ function Totals() {
   const used = useCall('cost', { by: 'model', since: day + 'T00:00:00Z' }, { on: procs.value.turn, every: 5000 }).data; // also of what has ended
   const unpriced = (used?.lines || []).filter((l) => l.unpriced_tokens > 0).map((l) => l.key);
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
-    ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, model: unpriced.join(', ') })}>${cost(used.total)}</span>` : '…']];
+    ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, unpriced_models: unpriced })}>${cost(used.total)}</span>` : '…']];
   return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt title=${name.endsWith('today') ? 'since midnight, UTC' : undefined}>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
@@ -197,7 +197,7 @@ function Overview() {
             return html`<${Row} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} asked=${asked.value.has(r.p.uuid)} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
           }} />`}
     </div>
-    ${rows.some((r) => r.p.unpriced_tokens > 0) && html`<p class="foot">Cost “?”: no price is known for ${[...new Set(rows.filter((r) => r.p.unpriced_tokens > 0).map((r) => r.p.model || r.p.provider))].slice(0, 5).map((m, i) => html`${i ? ', ' : ''}<${Line} value=${m} most=${60} class="mono" />`)}. Set it in <code>prices.yaml</code>: <code>rnix help cost</code> says how.</p>`}
+    ${rows.some((r) => r.p.unpriced_tokens > 0) && html`<p class="foot">Cost “?”: no price is known for ${[...new Set(rows.flatMap((r) => r.p.unpriced_models || []))].slice(0, 5).map((m, i) => html`${i ? ', ' : ''}<${Line} value=${m} most=${60} class="mono" />`)}. Set it in <code>prices.yaml</code>: <code>rnix help cost</code> says how.</p>`}
     <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;
 }
 
