@@ -8,9 +8,10 @@ import (
 
 // OfferMCP settles which servers of the project's .mcp.json what is started with p has without being asked for: all that can be used, if the project is
 // trusted and the agent names no servers and no devices of its own that leave them out. In a project that is not trusted it returns a line that says so;
-// "" if there is nothing to say. none says that no server is wanted but those that are named.
+// "" if there is nothing to say. none says that no server is wanted but those that are named,
+// as p does of what is started by a process that was started so.
 func OfferMCP(p *Profile, agentName string, none bool) (untrusted string) {
-	if p.NoMCP = none; none {
+	if p.NoMCP = p.NoMCP || none; p.NoMCP {
 		return ""
 	}
 	if agentName == "" {

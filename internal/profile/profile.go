@@ -43,8 +43,8 @@ type Profile struct {
 	// CLI says that what runs with it is an agent CLI.
 	CLI      bool
 	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
-	// NoMCP says that what is started with it has no MCP servers but those that are named for it, and OfferedMCP are servers that it has besides if it can:
-	// those of the project's .mcp.json. Both are its own, and not its children's.
+	// NoMCP says that what is started with it has no MCP servers but those that are named for it, nor have its children. OfferedMCP are servers that it has
+	// besides if it can, and its children have not: those of the project's .mcp.json.
 	NoMCP      bool
 	OfferedMCP []string
 
@@ -125,6 +125,7 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
 	if p.CLI = above != nil && above.CLI; above != nil {
 		p.Permissions = permit.Meet(above.Permissions, p.Permissions)
+		p.NoMCP = p.NoMCP || above.NoMCP
 	}
 	if below.Within != nil && !below.Off() {
 		from := os.Environ()
@@ -181,11 +182,11 @@ func (p *Profile) GiveTools(which string) error {
 
 // ForChild returns the profile of a child that a model starts: without what is the parent's own.
 func (p *Profile) ForChild() *Profile {
-	if p.Names == nil && p.Member.Session == "" && !p.Recorded && !p.NoMCP && p.OfferedMCP == nil {
+	if p.Names == nil && p.Member.Session == "" && !p.Recorded && p.OfferedMCP == nil {
 		return p
 	}
 	own := *p
-	own.Names, own.Member, own.Recorded, own.NoMCP, own.OfferedMCP = nil, Member{}, false, false, nil
+	own.Names, own.Member, own.Recorded, own.OfferedMCP = nil, Member{}, false, nil
 	return &own
 }
 

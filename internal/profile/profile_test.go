@@ -150,9 +150,9 @@ func TestHistoryKeepsNamesOfVariablesAndFindsTheSameAgain(t *testing.T) {
 }
 
 func TestChildHasNothingThatIsItsParentsAlone(t *testing.T) {
-	p := &Profile{Cwd: "/w", Names: []string{"N"}, Member: Member{Session: "s"}, Recorded: true}
+	p := &Profile{Cwd: "/w", Names: []string{"N"}, Member: Member{Session: "s"}, Recorded: true, NoMCP: true}
 	c := p.ForChild()
-	if c.Names != nil || c.Member != (Member{}) || c.Recorded || c.Cwd != "/w" || !p.Recorded || p.Member.Session != "s" {
+	if c.Names != nil || c.Member != (Member{}) || c.Recorded || c.Cwd != "/w" || !c.NoMCP || !p.Recorded || p.Member.Session != "s" {
 		t.Errorf("child %+v of %+v", c, p)
 	}
 	if plain := (&Profile{Cwd: "/w"}); plain.ForChild() != plain {
