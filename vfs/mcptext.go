@@ -205,7 +205,11 @@ func listText(result json.RawMessage, key string, limit int) ([]byte, error) {
 	}
 	text := capText(list, limit)
 	if string(in["truncated"]) == "true" {
-		text = append(text[:len(text):len(text)], "\n[the server has more than is listed]"...)
+		why := "the server has more than is listed"
+		if leftOut := ""; json.Unmarshal(in["left_out"], &leftOut) == nil && leftOut != "" {
+			why += "; left out: " + leftOut
+		}
+		text = append(text[:len(text):len(text)], "\n["+why+"]"...)
 	}
 	return text, nil
 }

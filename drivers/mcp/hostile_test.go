@@ -95,13 +95,18 @@ func TestNoisyServerIsHeardOnlyAtTheEnd(t *testing.T) {
 }
 
 func TestListsEndAtTheLimits(t *testing.T) {
-	for mode, want := range map[string]int{"endless": defaultLimits.pages, "circle": 1, "many": defaultLimits.tools} {
+	for mode, c := range map[string]struct {
+		tools int
+		says  string
+	}{"endless": {defaultLimits.pages, "what follows its first 50 pages"}, "circle": {1, "what follows, since the server names the same next page again"},
+		"many": {defaultLimits.tools, "what follows its first 512 entries"}, "large": {3, "what follows its first 3 entries, since a list may have 4096 KiB"}} {
+		want := c.tools
 		b := newBench(t)
 		b.mustMount(t, self(t, mode))
 		if l := b.List(); len(l) != 1 || l[0].Tools != want || !l[0].Truncated {
 			t.Errorf("%s: %+v, want %d tools", mode, l, want)
 		}
-		if got, err := b.read("/tools"); err != nil || !strings.HasSuffix(got, "[the server has more than is listed]") {
+		if got, err := b.read("/tools"); err != nil || !strings.HasSuffix(got, "[the server has more than is listed; left out: "+c.says+"]") {
 			t.Errorf("%s: the list ends in %q, %v", mode, got[max(0, len(got)-50):], err)
 		}
 	}

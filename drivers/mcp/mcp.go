@@ -33,6 +33,7 @@ type limits struct {
 	pages   int           // of one list
 	tools   int           // of tools/list
 	entries int           // of any other list
+	list    int           // bytes of one list
 	rate    float64       // notifications and requests per second; more are dropped
 	grace   time.Duration // between asking a server to leave and killing it
 	tail    int           // bytes of standard error in an error text
@@ -40,7 +41,7 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	frame: 8 << 20, pages: 50, tools: 512, entries: 5000, rate: 100, grace: 500 * time.Millisecond, tail: 1 << 10,
+	frame: 8 << 20, pages: 50, tools: 512, entries: 5000, list: 4 << 20, rate: 100, grace: 500 * time.Millisecond, tail: 1 << 10,
 	patient: 10 * time.Second,
 }
 

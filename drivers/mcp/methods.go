@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -123,14 +124,14 @@ func (s *session) keep(ctx context.Context, do func(context.Context) (any, error
 }
 
 // pages fetches a list to its end, or to the limits, and returns it as one result with the one key
-// and, if there was more, "truncated": true. A server that offers no such list has an empty one.
+// and, if there was more, "truncated": true and "left_out", which says which limit it has reached. A server that offers no such list has an empty one.
 func (s *session) pages(ctx context.Context, key string, offered bool, most int, ask func(context.Context, string) (any, error)) (json.RawMessage, error) {
 	all := []json.RawMessage{}
-	truncated := false
+	leftOut, size := "", 0
 	seen := map[string]bool{"": true}
 	for cursor, page := "", 0; offered; page++ {
 		if page == s.lim.pages {
-			truncated = true
+			leftOut = fmt.Sprintf("what follows its first %d pages", s.lim.pages)
 			break
 		}
 		raw, err := s.keep(ctx, func(ctx context.Context) (any, error) { return ask(ctx, cursor) })
@@ -149,23 +150,31 @@ func (s *session) pages(ctx context.Context, key string, offered bool, most int,
 		if err := decodeField(fields["nextCursor"], &next); err != nil {
 			return nil, types.Errorf(types.ErrDriver, "", "", "the server's %q is malformed: %w", "nextCursor", err)
 		}
-		if all = append(all, items...); len(all) > most {
-			all, truncated = all[:most], true
+		for _, item := range items {
+			switch size += len(item); {
+			case len(all) == most:
+				leftOut = fmt.Sprintf("what follows its first %d entries", most)
+			case size > s.lim.list:
+				leftOut = fmt.Sprintf("what follows its first %d entries, since a list may have %d KiB", len(all), s.lim.list>>10)
+			default:
+				all = append(all, item)
+				continue
+			}
 			break
 		}
-		if next == "" {
+		if leftOut != "" || next == "" {
 			break
 		}
 		if seen[next] { // it goes in circles
-			truncated = true
+			leftOut = "what follows, since the server names the same next page again"
 			break
 		}
 		seen[next] = true
 		cursor = next
 	}
 	out := map[string]any{key: all}
-	if truncated {
-		out["truncated"] = true
+	if leftOut != "" {
+		out["truncated"], out["left_out"] = true, leftOut
 	}
 	return json.Marshal(out)
 }

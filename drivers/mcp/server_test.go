@@ -168,6 +168,12 @@ func rough(mode string) {
 				page++
 			case "circle":
 				reply(`{"tools":[` + tool("t") + `],"nextCursor":"again"}`)
+			case "large":
+				var all []string
+				for i := range 7 {
+					all = append(all, `{"name":"t`+strconv.Itoa(i)+`","description":"`+strings.Repeat("x", 1<<20)+`","inputSchema":{"type":"object"}}`)
+				}
+				reply(`{"tools":[` + strings.Join(all, ",") + `]}`)
 			case "many":
 				var all []string
 				for i := range 1010 {
