@@ -65,7 +65,8 @@ description: Works on this project and knows its rules.
 # budget_usd: 5              # the same in dollars
 skills: [write-tests]
 # devices: [/dev/fs, /dev/workspace, /dev/llm]   # leave out for all, [] for none
-# mcp: [tracker]             # names from mcp.yaml or .mcp.json
+# mcp: [tracker]             # names from mcp.yaml or .mcp.json; with --no-mcp a run has none
+# mcp_required: [tracker]    # those of mcp without which it is not started
 # env: [CI]                  # variables that its commands may see
 # step_timeout: 5m           # 0 = none
 # blocked_signals: [SIGTERM] # or SIGINT; SIGKILL ends it, and it can be paused
