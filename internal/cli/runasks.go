@@ -31,6 +31,8 @@ type prompter struct {
 	lines  chan typedLine
 	want   chan struct{} // a line is wanted; capacity 1
 	wanted bool          // ... and has not come
+
+	patience time.Duration // with each call of the daemon
 }
 
 // typedLine is what the terminal gave for one read.
@@ -47,7 +49,7 @@ func newPrompter(ctx context.Context, c *ipc.Client, a *app, w *watch) *prompter
 	if !ok || !isTerminal(in) || !w.out.err.terminal || !w.out.talks() || w.out.format != asText || a.host.Shell != nil {
 		return nil
 	}
-	p := &prompter{client: c, out: w.out, view: w.view, in: in, lines: make(chan typedLine), want: make(chan struct{}, 1)}
+	p := &prompter{client: c, patience: askTime, out: w.out, view: w.view, in: in, lines: make(chan typedLine), want: make(chan struct{}, 1)}
 	w.view.prompts, w.view.asking = true, false
 	go p.read(ctx)
 	return p
@@ -147,7 +149,7 @@ func (p *prompter) event(ctx context.Context, e *ipc.Event) {
 	}
 	n, _ := strconv.ParseUint(e.Args, 10, 64)
 	if e.Kind == event.Asked {
-		if p.open == nil || p.open.Number != n {
+		if (p.open == nil || p.open.Number != n) && !slices.Contains(p.queue, n) {
 			p.queue = append(p.queue, n)
 		}
 	} else {
@@ -159,21 +161,52 @@ func (p *prompter) event(ctx context.Context, e *ipc.Event) {
 	p.next(ctx)
 }
 
-// resume asks again what a run before this round was asked.
+// askTime is how long the daemon has to say what is asked, or to take an answer: the view stands still meanwhile.
+const askTime = 10 * time.Second
+
+// askSoon is ipc.Call within the prompter's patience.
+func askSoon[Q, R any](ctx context.Context, p *prompter, m ipc.Method[Q, R], req Q) (R, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	return ipc.Call(ctx, p.client, m, req)
+}
+
+// late reports whether a call has not been answered within askTime.
+func late(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || types.CodeOf(err) == types.ErrTimeout
+}
+
+// resume reads anew what is asked: what a run before this round was asked, or what was missed while events came too fast.
 func (p *prompter) resume(ctx context.Context, id types.UUID) {
 	if p == nil {
 		return
 	}
-	r, err := ipc.Call(ctx, p.client, ipc.ListAsks, ipc.AsksRequest{MaxInput: 1})
+	r, err := askSoon(ctx, p, ipc.ListAsks, ipc.AsksRequest{MaxInput: 1})
 	if err != nil {
+		if late(err) {
+			p.out.warn("cannot read what is asked: the daemon does not answer; see: rnix asks")
+		}
 		return
 	}
-	for i := range r.Asks {
-		if k := &r.Asks[i]; k.UUID == id || slices.ContainsFunc(k.Lineage, func(up ipc.Kin) bool { return up.UUID == id }) {
+	p.waiting(r.Asks, id)
+	p.next(ctx)
+}
+
+// waiting takes note of all that is asked now, of which only what a process and those below it ask is shown.
+func (p *prompter) waiting(asks []ipc.Ask, id types.UUID) {
+	p.queue = nil
+	open := false
+	for i := range asks {
+		switch k := &asks[i]; {
+		case p.open != nil && p.open.Number == k.Number:
+			open = true
+		case k.UUID == id || slices.ContainsFunc(k.Lineage, func(up ipc.Kin) bool { return up.UUID == id }):
 			p.queue = append(p.queue, k.Number)
 		}
 	}
-	p.next(ctx)
+	if p.open != nil && !open {
+		p.close()
+	}
 }
 
 // next shows the next ask, if none is shown.
@@ -181,7 +214,11 @@ func (p *prompter) next(ctx context.Context) {
 	for p.view.prompts && p.open == nil && len(p.queue) > 0 {
 		n := p.queue[0]
 		p.queue = p.queue[1:]
-		r, err := ipc.Call(ctx, p.client, ipc.ListAsks, ipc.AsksRequest{Number: n})
+		r, err := askSoon(ctx, p, ipc.ListAsks, ipc.AsksRequest{Number: n})
+		if err != nil && late(err) {
+			p.out.warn(fmt.Sprintf("cannot show ask %d: the daemon does not answer; see: rnix asks", n))
+			continue
+		}
 		if err != nil || len(r.Asks) == 0 { // it was answered meanwhile
 			continue
 		}
@@ -252,7 +289,7 @@ func (p *prompter) answer(ctx context.Context, line typedLine) {
 		p.again()
 		return
 	}
-	r, err := ipc.Call(ctx, p.client, ipc.AnswerAsk, req)
+	r, err := askSoon(ctx, p, ipc.AnswerAsk, req)
 	if code := types.CodeOf(err); err != nil && code != types.ErrNotFound { // it waits still
 		p.out.warn(errorText(err))
 		p.again()

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"net"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/event"
 	"rnix/internal/permit"
 	"rnix/ipc"
 	"rnix/types"
@@ -102,6 +106,46 @@ func TestWhatIsNoAnswerIsNotSent(t *testing.T) {
 	p.answer(t.Context(), typedLine{end: true})
 	if p.view.prompts || p.wanted {
 		t.Error("after the end of the input more is wanted")
+	}
+}
+
+// After a gap in the events the asks are those that the daemon has: none is missed, none is shown twice, and one that was answered is closed.
+func TestAsksAreReadAnewAfterAGap(t *testing.T) {
+	own, other := types.NewUUID(), types.NewUUID()
+	p, _ := asking(t)
+	p.queue = []uint64{4, 5}
+	below := ipc.Ask{Number: 6, UUID: types.NewUUID(), Lineage: []ipc.Kin{{UUID: own}}}
+	all := []ipc.Ask{{Number: 3, UUID: own}, {Number: 5, UUID: own}, below, {Number: 7, UUID: other}}
+	p.waiting(all, own)
+	if p.open == nil || !slices.Equal(p.queue, []uint64{5, 6}) {
+		t.Errorf("open %v, and %v wait", p.open, p.queue)
+	}
+	p.event(t.Context(), &ipc.Event{Kind: event.Asked, Args: "6"})
+	if !slices.Equal(p.queue, []uint64{5, 6}) {
+		t.Errorf("an ask is shown twice: %v", p.queue)
+	}
+	p.waiting(all[3:], own)
+	if p.open != nil || len(p.queue) != 0 {
+		t.Errorf("what was answered meanwhile stays: %v, %v", p.open, p.queue)
+	}
+}
+
+// A daemon that does not answer holds the view up for a while, and not for ever.
+func TestAsksOfASilentDaemonAreGivenUp(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket) // which accepts nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, said := asking(t)
+	p.client, p.patience = ipc.NewClient(socket), 20*time.Millisecond
+	defer p.client.Close()
+	if p.resume(t.Context(), types.NewUUID()); !strings.Contains(said.String(), "does not answer") {
+		t.Errorf("it says %q", said)
+	}
+	if p.answer(t.Context(), typedLine{text: "y", at: time.Now().Add(time.Minute)}); p.open == nil || !p.wanted {
+		t.Error("an answer that the daemon has not taken closes the ask")
 	}
 }
 

@@ -180,7 +180,9 @@ func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, 
 				frames = nil
 				continue
 			}
-			w.show(&f)
+			if w.show(&f); f.missed != nil {
+				asks.resume(ctx, w.spawn.UUID) // some may be among what was missed
+			}
 			asks.event(ctx, &f.e)
 			if f.e.Kind == event.StepEnded && f.e.UUID == w.spawn.UUID {
 				w.spoken(ctx, c)
