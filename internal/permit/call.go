@@ -36,8 +36,12 @@ func (c *Call) open() {
 	}
 	c.read = true
 	_ = json.Unmarshal(c.Input, &c.fields) // without fields nothing is known of it, which rules take for the worst
+	looked := append([]string{"command", cwdField, ListField}, fileFields...)
+	if c.Web() {
+		looked = append(looked, urlField)
+	}
 	for name := range c.fields {
-		for _, known := range append([]string{"command", cwdField, ListField}, fileFields...) {
+		for _, known := range looked {
 			if name != known && strings.EqualFold(name, known) {
 				c.odd = name
 			}
@@ -151,6 +155,9 @@ func (c *Call) On() string {
 	}
 	if c.Host() {
 		return c.field(HostTool)
+	}
+	if c.Web() {
+		return c.field(urlField)
 	}
 	return strings.Join(c.files(), " ")
 }

@@ -10,12 +10,12 @@ import (
 
 // Tools returns the names of the tools about which rules decide, besides those of MCP servers and of agent CLIs.
 func Tools() []string {
-	return []string{"ask", "clock", "delete", "edit_file", "glob", "grep", "list_files", "make_dir", "move", "read_file", "recv", "send", "shell", "signal", "spawn", "wait", "write_file"}
+	return []string{"ask", "clock", "delete", "edit_file", "glob", "grep", "list_files", "make_dir", "move", "read_file", "recv", "send", "shell", "signal", "spawn", "wait", WebTool, "write_file"}
 }
 
 // places are the paths of these tools, and where those of MCP servers are.
 func places() []string {
-	return []string{"/dev/clock", "/dev/fs", ShellPath, "/dev/workspace", "/mnt/mcp", AskPath, "/sys/recv", "/sys/send", "/sys/signal", "/sys/spawn", "/sys/wait"}
+	return []string{"/dev/clock", "/dev/fs", ShellPath, WebPath, "/dev/workspace", "/mnt/mcp", AskPath, "/sys/recv", "/sys/send", "/sys/signal", "/sys/spawn", "/sys/wait"}
 }
 
 // Ours returns the name in rules of a tool that an agent CLI has; "" if it keeps its own.

@@ -45,20 +45,52 @@ func Hosts(rules []string) (list []string) {
 	return list
 }
 
-// meansHost reports whether the rule is about the host of a call, at whatever port if it names none: what is to be asked about or refused is more than what is
-// allowed by the same words.
-func (r Rule) meansHost(c *Call) bool {
-	to, err := hosts.ParseTarget(c.field(HostTool), 0)
+// WebTool is the name of the tool that fetches pages, WebPath that of its device, and urlField what it fetches. Patterns about it are hosts, as package hosts has
+// them.
+const (
+	WebTool  = "web_fetch"
+	WebPath  = "/dev/web"
+	urlField = "url"
+)
+
+// WebCall is a fetch of a URL, before it is made.
+func WebCall(url string) Call {
+	input, _ := json.Marshal(map[string]string{urlField: url}) // it is text
+	return Call{Tool: WebTool, Path: WebPath, Input: input}
+}
+
+// Web reports whether the call fetches a page.
+func (c *Call) Web() bool { return c.Path == WebPath }
+
+// target returns to which host a call leads that connects to one.
+func (c *Call) target() (hosts.Target, error) {
+	if c.Web() {
+		_, to, err := hosts.ParseURL(c.field(urlField))
+		return to, err
+	}
+	return hosts.ParseTarget(c.field(HostTool), 0)
+}
+
+// meansHost reports how sure it is that the rule is about the host of a call, at whatever port if it names none: what is to be asked about or refused is more than
+// what is allowed by the same words. A pattern that is no host, as one of a rule about all tools can be, may be about anything.
+func (r Rule) meansHost(c *Call) Sure {
+	to, err := c.target()
 	if err != nil || r.pattern == "*" {
-		return true
+		return Yes
 	}
 	rules, err := hosts.ParseAll([]string{r.pattern})
-	return err != nil || slices.ContainsFunc(rules, func(h hosts.Rule) bool { return h.Matches(to) || h.Web() && h.MatchesHost(to) })
+	switch {
+	case err != nil:
+		return Maybe
+	case slices.ContainsFunc(rules, func(h hosts.Rule) bool { return h.Matches(to) || h.Web() && h.MatchesHost(to) }):
+		return Yes
+	}
+	return No
 }
 
 // coversHost reports whether the rule is about the host of a call, at its port.
 func (r Rule) coversHost(c *Call) bool {
-	to, err := hosts.ParseTarget(c.field(HostTool), 0)
+	to, err := c.target()
 	rules, bad := hosts.ParseAll([]string{r.pattern})
 	if err != nil || bad != nil {
 		return false

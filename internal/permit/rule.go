@@ -26,6 +26,7 @@ const maxRule = 1024
 //	/mnt/mcp/github     each tool of this server
 //	github_*            each tool whose name begins so
 //	host *.example.com  what commands connect to by their proxy, as package hosts has it; no other rule is about that
+//	web_fetch go.dev    a page of this host, as package hosts has it
 //	*                   each tool
 type Rule struct {
 	tool    string // a name, in which * stands for any characters, or a path
@@ -53,7 +54,7 @@ func Parse(text string) (Rule, error) {
 	if strings.ContainsAny(tool, "?[]{}()'\"") {
 		return bad("the name of a tool has letters, digits, - and _, and * for any")
 	}
-	if r.tool == HostTool && r.pattern != "" {
+	if (r.tool == HostTool || r.tool == WebTool) && r.pattern != "" {
 		if _, err := hosts.ParseAll([]string{r.pattern}); err != nil {
 			return Rule{}, err
 		}
@@ -140,12 +141,11 @@ func (r Rule) touches(c *Call) Sure {
 	case r.pattern == "":
 		return Yes
 	case c.Host():
-		if r.meansHost(c) {
-			return Yes
-		}
-		return No
+		return r.meansHost(c)
 	case c.unclear() != "":
 		return Maybe
+	case c.Web():
+		return r.meansHost(c)
 	case c.Shell():
 		return c.line().touches(strings.Fields(r.pattern))
 	}
@@ -170,6 +170,8 @@ func (r Rule) covers(c *Call) bool {
 		return r.coversHost(c)
 	case c.unclear() != "":
 		return false
+	case c.Web():
+		return r.coversHost(c)
 	case c.Shell():
 		return c.line().covered(strings.Fields(r.pattern))
 	}
