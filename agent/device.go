@@ -20,7 +20,7 @@ const (
 
 // Devices returns what lists of devices name in a system without devices of its own.
 func Devices() []string {
-	return []string{"/dev/clock", "/dev/fs", modelRoot, "/dev/shell", "/dev/workspace", mcpRoot, procRoot}
+	return []string{"/dev/clock", "/dev/fs", modelRoot, "/dev/shell", "/dev/web", "/dev/workspace", mcpRoot, procRoot}
 }
 
 // sysRights are the rights to the kernel's own actions, which are given and taken like devices.

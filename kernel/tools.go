@@ -47,7 +47,13 @@ func (ks *kits) of(p *Process) (*kit, error) {
 	if len(p.MCPMounts) > 0 || len(p.opts.OutputSchema) > 0 {
 		return ks.made(p)
 	}
-	key := fmt.Sprintf("%t %t %q %q", p.Rights.Allowed == nil, p.depth >= ks.depth, p.Rights.Allowed, p.Rights.Denied)
+	var without []string
+	for i := range ks.tools {
+		if t := &ks.tools[i]; !offers(p, t) {
+			without = append(without, t.Name)
+		}
+	}
+	key := fmt.Sprintf("%t %t %q %q %q", p.Rights.Allowed == nil, p.depth >= ks.depth, p.Rights.Allowed, p.Rights.Denied, without)
 	if kt, ok := ks.known.Load(key); ok {
 		return kt, nil
 	}
@@ -66,7 +72,9 @@ func (ks *kits) made(p *Process) (*kit, error) {
 				continue
 			}
 			kt.tools[t.Name] = t
-			kt.list = append(kt.list, t)
+			if offers(p, &t) {
+				kt.list = append(kt.list, t)
+			}
 		}
 	}
 	add(ks.tools)
@@ -103,8 +111,8 @@ func (ks *kits) made(p *Process) (*kit, error) {
 	return kt, nil
 }
 
-// weighs bounds the tokens of a tool. The text of our own is known, and has less than a third of a token for a byte with each tokenizer that was tried; that of
-// others, as of a server, is bounded by its bytes.
+// weighs bounds the tokens of a tool. Ours are plain English in JSON: those of the kernel's own actions were counted to have a quarter of a token for a byte at most,
+// and half of one is taken. Those of others, as of a server, are bounded by their bytes.
 func (ks *kits) weighs(spec *loop.ToolSpec, path string, p *Process) (weigh.Part, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -116,6 +124,9 @@ func (ks *kits) weighs(spec *loop.ToolSpec, path string, p *Process) (weigh.Part
 	}
 	return part, nil
 }
+
+// offers reports whether a process that may open the path of a tool is offered it.
+func offers(p *Process, t *vfs.Tool) bool { return t.Offered == nil || t.Offered(p.opts.Profile) }
 
 // offered is what a process may call now: its kit, or the one since a person has reloaded a server of it.
 func offered(p *Process) *kit {
@@ -199,7 +210,7 @@ func (h host) Complete(a *loop.Action, err error) {
 
 // inHand names an action in a few words, with what it acts on.
 func inHand(a *loop.Action) string {
-	for _, key := range []string{"command", "path", "pattern", "intent", "text", "signal", "question"} {
+	for _, key := range []string{"command", "path", "pattern", "intent", "text", "signal", "question", "url"} {
 		if s := a.Field(key); s != "" {
 			first, _, _ := strings.Cut(s, "\n")
 			return a.Call.Name + " " + rnixctx.Elide(first, traceMax)

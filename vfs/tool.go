@@ -28,6 +28,9 @@ type Tool struct {
 	Op          string          `json:"op,omitempty"` // which operation of the device
 	Effect      Effect          `json:"effect"`       //
 	Independent bool            `json:"independent"`  // may run beside other independent calls
+	// Offered reports whether a process with this Caller.Profile is offered the tool; nil = each is that may open Path. One that is not may still call it: the device
+	// says why that is refused.
+	Offered func(profile any) bool `json:"-"`
 }
 
 // Input returns the bytes to write to Path for the given input, which must be a JSON object or

@@ -5,6 +5,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log"
@@ -58,6 +59,7 @@ var room = sync.OnceValue(func() int64 {
 // Client is what runs in one box. Its fields are set before it is served.
 type Client struct {
 	Rules hosts.Rules
+	Who   string // whose connections these are, in refusals; empty = those of commands
 	// Judge decides about a host, which rules name or not, and may wait for a person, until ctx ends; nil = what rules name is allowed.
 	Judge func(ctx context.Context, to hosts.Target, named bool) Verdict
 	// Refused is told each refusal, but no host twice for the same reason; nil = nobody is told.
@@ -65,6 +67,9 @@ type Client struct {
 	Counts  *Counts // nil = nothing is counted
 	End     func()  // called when nothing is served any more; nil = nothing is to be done
 }
+
+// who names whose connections these are.
+func (c *Client) who() string { return cmp.Or(c.Who, "commands") }
 
 // Verdict is what a Judge has decided.
 type Verdict struct {
@@ -182,7 +187,7 @@ func (s *server) find(ctx context.Context, to hosts.Target) (w way, err error) {
 	case v.Over != nil:
 		return w, v.Over
 	case !v.Allow:
-		return w, notAllowed(to, v.Why, s.client.Rules)
+		return w, notAllowed(s.client.who(), to, v.Why, s.client.Rules)
 	case to.Addr.IsValid():
 		w.addrs = []netip.Addr{to.Addr}
 		return w, nil
@@ -221,7 +226,7 @@ func (s *server) check(to hosts.Target, ip netip.Addr) error {
 		return nil
 	}
 	if what := s.proxy.notPublic(ip); what != "" {
-		return private(to, ip, what)
+		return private(s.client.who(), to, ip, what)
 	}
 	return nil
 }

@@ -26,9 +26,9 @@ func refused(kind string, status int, to hosts.Target, advice, format string, ar
 }
 
 // notAllowed is the refusal of a host that no rule names, or that somebody has refused.
-func notAllowed(to hosts.Target, why string, rules hosts.Rules) *refusal {
+func notAllowed(who string, to hosts.Target, why string, rules hosts.Rules) *refusal {
 	if why == "" {
-		why = fmt.Sprintf("the sandbox does not let commands reach %s, which is not among the allowed hosts: %s", to, list(rules))
+		why = fmt.Sprintf("the sandbox does not let %s reach %s, which is not among the allowed hosts: %s", who, to, list(rules))
 	}
 	return refused("rule", 403, to, sandbox.AllowHost(to.String()), "%s", why)
 }
@@ -48,14 +48,14 @@ func list(rules hosts.Rules) string {
 }
 
 // private is the refusal of an address that is not public.
-func private(to hosts.Target, ip netip.Addr, what string) *refusal {
+func private(who string, to hosts.Target, ip netip.Addr, what string) *refusal {
 	name := to
 	name.Name, name.Addr = ip.String(), ip
 	leads := fmt.Sprintf("%s, which is %s", to, what)
 	if !to.Addr.IsValid() {
 		leads = fmt.Sprintf("%s, which leads to %s, %s", to, ip, what)
 	}
-	return refused("private", 403, to, "a person can name the address itself, with --allow-host "+name.String(), "the sandbox does not let commands reach %s", leads)
+	return refused("private", 403, to, "a person can name the address itself, with --allow-host "+name.String(), "the sandbox does not let %s reach %s", who, leads)
 }
 
 // wrong is the refusal of a request that is none of a proxy.

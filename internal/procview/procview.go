@@ -83,3 +83,14 @@ func Elapsed(i *step.ProcInfo) time.Duration {
 	}
 	return max(end.Sub(i.CreatedAt)-i.PausedTotal, 0)
 }
+
+// Ran returns what tells how long a process has run, once there is a kernel.
+func Ran(of func() *kernel.KernelImpl) func(types.PID) (time.Duration, bool) {
+	return func(pid types.PID) (time.Duration, bool) {
+		p, ok := of().Process(pid)
+		if !ok {
+			return 0, false
+		}
+		return p.Elapsed(time.Now()), true
+	}
+}

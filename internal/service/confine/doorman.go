@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -23,6 +24,7 @@ const (
 type doorman struct {
 	ctx  context.Context // ends with the box
 	of   types.UUID
+	who  string // as egress.Client.Who
 	ask  func(ctx context.Context, of types.UUID, id string, c permit.Call) (kernel.Permission, error)
 	hold func() (goOn func()) // stops the time limit of what runs in the box; nil = it has none
 	work sync.WaitGroup
@@ -41,11 +43,13 @@ type matter struct {
 	named bool           // allowed if rules of the sandbox name it
 }
 
+func (d *doorman) whose() string { return cmp.Or(d.who, "commands") }
+
 // Judge implements egress.Client.
 func (d *doorman) Judge(ctx context.Context, to hosts.Target, named bool) egress.Verdict {
 	m, full := d.about(to)
 	if full {
-		return egress.Verdict{Why: fmt.Sprintf("the sandbox does not let commands reach %s now: %d other hosts wait for a decision, or %d were decided about", to, mostAsked, mostMatters)}
+		return egress.Verdict{Why: fmt.Sprintf("the sandbox does not let %s reach %s now: %d other hosts wait for a decision, or %d were decided about", d.whose(), to, mostAsked, mostMatters)}
 	}
 	select {
 	case <-m.done:
@@ -100,9 +104,9 @@ func (d *doorman) decide(m *matter, to hosts.Target) (kept bool) {
 	case types.CodeOf(err) == types.ErrNotFound: // nobody's process: a person has started it by hand
 		m.named = true
 	case err != nil:
-		m.says = egress.Verdict{Why: fmt.Sprintf("the sandbox does not let commands reach %s, since it cannot be decided: %v", to, err)}
+		m.says = egress.Verdict{Why: fmt.Sprintf("the sandbox does not let %s reach %s, since it cannot be decided: %v", d.whose(), to, err)}
 	case p.Decision == permit.Deny:
-		m.says, kept = egress.Verdict{Why: fmt.Sprintf("the sandbox does not let commands reach %s: %v", to, permit.Reason(p.Why))}, true
+		m.says, kept = egress.Verdict{Why: fmt.Sprintf("the sandbox does not let %s reach %s: %v", d.whose(), to, permit.Reason(p.Why))}, true
 	case p.Decision == permit.Ask, p.Granted:
 		m.says, kept = egress.Verdict{Allow: true}, p.Decision == permit.Ask
 	default:

@@ -306,7 +306,7 @@ func (a *Action) Brief() string {
 
 // subject is what an action acts on, as its input says it; empty = that is not known.
 func (a *Action) subject() string {
-	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "uri", "question"} {
+	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "url", "uri", "question"} {
 		if v := a.Field(key); v != "" {
 			return v
 		}

@@ -1,0 +1,99 @@
+package confine
+
+import (
+	"context"
+
+	"rnix/drivers/web"
+	"rnix/internal/egress"
+	"rnix/internal/hosts"
+	"rnix/internal/permit"
+	"rnix/internal/profile"
+	"rnix/internal/sandbox"
+	"rnix/kernel"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// errNoNetwork is why a process whose commands have no network fetches nothing.
+const errNoNetwork = "the sandbox gives this process no network, so it fetches nothing; trying again does not help, a person allows hosts with --allow-host HOST, or all with --net open, or under sandbox in config.yaml"
+
+// Networked reports whether a process with this vfs.Caller.Profile may reach any host.
+func Networked(p any) bool {
+	of, ok := p.(*profile.Profile)
+	return ok && netOf(of).Net != sandbox.NetNone
+}
+
+// netOf returns what is said of the network of a process. Where nothing is confined it is open.
+func netOf(p *profile.Profile) sandbox.Settings {
+	s := p.Sandbox
+	if s.Level == "" || s.Net == "" { // it was not read by a profile.Reader
+		s = sandbox.MeetSettings(sandbox.Usual(), sandbox.Usual().With(s))
+	}
+	if s.Off() {
+		s.Net = sandbox.NetOpen
+	}
+	return s
+}
+
+// Page is the way of one fetch of a process to hosts: by the rules that its commands have, and to public addresses alone, also where its network is open, unless the
+// hosts that are allowed name another one.
+type Page struct {
+	*egress.Direct
+	s    *Service
+	of   types.UUID
+	hold func() (goOn func())
+}
+
+// Page returns the way of one fetch. hold stops its time limit while a person is asked. PERMISSION = the process has no network. The caller must close it.
+func (s *Service) Page(c vfs.Caller, hold func() (goOn func())) (web.Way, error) {
+	network := s.Network
+	if network == nil {
+		network = &s.usual
+	}
+	page, open := &Page{s: s, of: c.UUID, hold: hold}, true
+	client := &egress.Client{Who: permit.WebTool, Refused: func(r sandbox.Refusal) {
+		if c.PID != 0 {
+			s.Refusals.tell(c, permit.WebTool, []sandbox.Refusal{r}, nil)
+		}
+	}}
+	if c.PID != 0 { // a person reaches what is public
+		p, ok := c.Profile.(*profile.Profile)
+		if !ok {
+			return nil, &types.SyscallError{Syscall: "Write", PID: c.PID, Code: types.ErrPermission, Err: errUnknown}
+		}
+		has := netOf(p)
+		if has.Net == sandbox.NetNone {
+			return nil, types.Errorf(types.ErrPermission, "Write", permit.WebPath, "%s", errNoNetwork)
+		}
+		open = has.Net == sandbox.NetOpen
+		client.Rules, client.Counts = hosts.RulesOf(has.Hosts), s.counted.of(c.UUID)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	d := &doorman{ctx: ctx, of: c.UUID, who: client.Who, hold: hold, ask: func(ctx context.Context, of types.UUID, id string, call permit.Call) (kernel.Permission, error) {
+		return s.Kernel().AskFor(ctx, of, id, call)
+	}}
+	client.Judge = func(ctx context.Context, to hosts.Target, named bool) egress.Verdict { return d.Judge(ctx, to, named || open) }
+	client.End = func() {
+		stop()
+		d.work.Wait()
+	}
+	page.Direct = network.Direct(client)
+	return page, nil
+}
+
+// Follow decides about a URL to which a redirect leads, as about a call. PERMISSION = it is not to be fetched.
+func (p *Page) Follow(ctx context.Context, url string) error {
+	defer p.hold()()
+	call := permit.WebCall(url)
+	call.Fixed = true // the server has said it
+	answer, err := p.s.Kernel().AskFor(ctx, p.of, permit.WebTool+" "+url, call)
+	switch {
+	case types.CodeOf(err) == types.ErrNotFound: // nobody's process: a person has asked for it
+		return nil
+	case err != nil:
+		return err
+	case answer.Decision == permit.Deny:
+		return types.Errorf(types.ErrPermission, "Write", permit.WebPath, "%w", permit.Reason(answer.Why))
+	}
+	return nil
+}
