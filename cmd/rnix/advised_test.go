@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -80,12 +81,22 @@ func vendor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ANTHROPIC_API_KEY", "k")
 }
 
-// web serves on the loopback, says for each request what it was, and sets WEB to where (localhost:PORT) and PORT.
+// web serves on the loopback, says for each request what it was, and sets WEB to where (localhost:PORT) and PORT. /late does not answer the first request for it,
+// and /go leads to where its query says.
 func web(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: web")
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "web says %s\n", r.URL.Path) }))
+	var late atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/go":
+			http.Redirect(w, r, r.URL.RawQuery, http.StatusFound)
+		case r.URL.Path == "/late" && late.CompareAndSwap(false, true):
+			<-r.Context().Done()
+		}
+		fmt.Fprintf(w, "web says %s\n", r.URL.Path)
+	}))
 	ts.Defer(srv.Close)
 	_, port, err := net.SplitHostPort(srv.Listener.Addr().String())
 	ts.Check(err)

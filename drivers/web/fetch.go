@@ -37,7 +37,12 @@ func newFetch(text string, start int) (*fetch, error) {
 }
 
 // shown is the URL in errors.
-func (f *fetch) shown() string { return shortURL(f.at) }
+func (f *fetch) shown() string {
+	if f.redirects > 0 {
+		return shortURL(f.at) + " (redirected from " + shortURL(f.first) + ")"
+	}
+	return shortURL(f.at)
+}
 
 func shortURL(u *url.URL) string {
 	text := u.String()

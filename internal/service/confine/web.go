@@ -53,7 +53,7 @@ func (s *Service) Page(c vfs.Caller, hold func() (goOn func())) (web.Way, error)
 	page, open := &Page{s: s, of: c.UUID, hold: hold}, true
 	client := &egress.Client{Who: permit.WebTool, Refused: func(r sandbox.Refusal) {
 		if c.PID != 0 {
-			s.Refusals.tell(c, permit.WebTool, []sandbox.Refusal{r}, nil)
+			s.Refusals.tell(c, "", []sandbox.Refusal{r}, nil)
 		}
 	}}
 	if c.PID != 0 { // a person reaches what is public
