@@ -35,22 +35,26 @@ func netOf(p *profile.Profile) sandbox.Settings {
 	return s
 }
 
-// Page is the way of one fetch of a process to hosts: by the rules that its commands have, and to public addresses alone, also where its network is open, unless the
+// page is the way of one fetch of a process to hosts: by the rules that its commands have, and to public addresses alone, also where its network is open, unless the
 // hosts that are allowed name another one.
-type Page struct {
+type page struct {
 	*egress.Direct
 	s    *Service
 	of   types.UUID
 	hold func() (goOn func())
 }
 
-// Page returns the way of one fetch. hold stops its time limit while a person is asked. PERMISSION = the process has no network. The caller must close it.
-func (s *Service) Page(c vfs.Caller, hold func() (goOn func())) (web.Way, error) {
+// Pages returns what opens the ways of fetches, as web.Options.Open.
+func Pages(s *Service) func(c vfs.Caller, hold func() (goOn func())) (web.Way, error) {
+	return func(c vfs.Caller, hold func() (goOn func())) (web.Way, error) { return pageOf(s, c, hold) }
+}
+
+func pageOf(s *Service, c vfs.Caller, hold func() (goOn func())) (web.Way, error) {
 	network := s.Network
 	if network == nil {
 		network = &s.usual
 	}
-	page, open := &Page{s: s, of: c.UUID, hold: hold}, true
+	way, open := &page{s: s, of: c.UUID, hold: hold}, true
 	client := &egress.Client{Who: permit.WebTool, Refused: func(r sandbox.Refusal) {
 		if c.PID != 0 {
 			s.Refusals.tell(c, "", []sandbox.Refusal{r}, nil)
@@ -72,17 +76,19 @@ func (s *Service) Page(c vfs.Caller, hold func() (goOn func())) (web.Way, error)
 	d := &doorman{ctx: ctx, of: c.UUID, who: client.Who, hold: hold, ask: func(ctx context.Context, of types.UUID, id string, call permit.Call) (kernel.Permission, error) {
 		return s.Kernel().AskFor(ctx, of, id, call)
 	}}
-	client.Judge = func(ctx context.Context, to hosts.Target, named bool) egress.Verdict { return d.Judge(ctx, to, named || open) }
+	client.Judge = func(ctx context.Context, to hosts.Target, named bool) egress.Verdict {
+		return d.Judge(ctx, to, named || open)
+	}
 	client.End = func() {
 		stop()
 		d.work.Wait()
 	}
-	page.Direct = network.Direct(client)
-	return page, nil
+	way.Direct = network.Direct(client)
+	return way, nil
 }
 
 // Follow decides about a URL to which a redirect leads, as about a call. PERMISSION = it is not to be fetched.
-func (p *Page) Follow(ctx context.Context, url string) error {
+func (p *page) Follow(ctx context.Context, url string) error {
 	defer p.hold()()
 	call := permit.WebCall(url)
 	call.Fixed = true // the server has said it
