@@ -69,6 +69,13 @@ func newBench(t testing.TB, h http.HandlerFunc) *bench {
 	return b
 }
 
+// leads has a name lead to one address after the other.
+func (b *bench) leads(name string, to ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names[name] = to
+}
+
 func (b *bench) lookup(_ context.Context, name string) (out []netip.Addr, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -231,7 +238,7 @@ func TestChangingTheAddressOfANameLeadsNowhere(t *testing.T) {
 		http.Redirect(w, r, "http://a.test:8080/again", http.StatusFound)
 	})
 	b.rules = []string{"*:*"}
-	b.names["a.test"] = []string{public, "127.0.0.1"}
+	b.leads("a.test", public, "127.0.0.1")
 	_, err := b.fetch(t, `{"url":"http://a.test/"}`)
 	if types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "a.test:8080, which leads to 127.0.0.1, an address of this machine") {
 		t.Error(err)
@@ -384,7 +391,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	if _, err := b.fetch(t, `{"url":"https://a.test/"}`); types.CodeOf(err) != types.ErrUnavailable || !strings.Contains(err.Error(), "certificate") {
 		t.Error(err)
 	}
-	b.names["example.com"] = []string{public} // for which the certificate of httptest is
+	b.leads("example.com", public) // for which the certificate of httptest is
 	b.opts.Roots = srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	if got, err := b.fetch(t, `{"url":"https://example.com/"}`); err != nil || !strings.Contains(got, "secret talk") {
 		t.Error(err, got)
