@@ -19,6 +19,7 @@ import (
 	"rnix/internal/mcpserve"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
+	_ "rnix/internal/sandbox/enter/early" // boxes are entered before main
 	"rnix/ipc"
 )
 

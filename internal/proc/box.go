@@ -14,7 +14,7 @@ import (
 // Box is how a child is confined.
 type Box struct {
 	Plan sandbox.Plan
-	// Self is the path of this program, which is the inner helper of a box: its main calls sandbox.Helper.
+	// Self is the path of this program, which is the inner helper of a box: see sandbox.Helper.
 	Self string
 	// Env is the child's environment in place of Spec.Env; nil = that. It is cleared of what is blocked, as that is.
 	Env []string

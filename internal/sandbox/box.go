@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"rnix/internal/sandbox/enter"
 	"rnix/types"
 )
 
-// Word is the first argument with which this program is the inner helper of a box, which package enter is before main, or the test in one: main calls Helper then,
-// before anything else.
+// Word is the first argument with which this program is the inner helper of a box, or the test in one: main calls Helper then, before anything else.
 const Word = "__box"
 
 // NotRun is the exit status of the helper if it has not executed the command. It says why to Box.Started.
@@ -48,7 +48,7 @@ const (
 type Box struct {
 	Path string
 	Args []string // without the program's name
-	// Env is the whole environment to start it with: empty with bubblewrap, since the command can read that of its first process and a dynamic
+	// Env is the whole environment to start it with: what has Landlock's helper enter the box, and nothing with bubblewrap, since the command can read that of its first process and a dynamic
 	// linker obeys it. It is never nil, which os.StartProcess takes for the environment of this program. The command's own environment is in one of the files.
 	Env []string
 	// Files must be the descriptors from 3 on; see Inherited.
@@ -136,7 +136,10 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 		rules, err := ruleset(p.Rules, p.Network)
 		if err != nil {
 			_, _ = b.Close()
-			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "the command cannot be confined: %w", err)
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) {
+				return nil, types.Errorf(types.ErrExhausted, "sandbox", c.Path, "cannot make the rules of the box: %w", err)
+			}
+			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "%w", &notStarted{why: err.Error()})
 		}
 		b.Files = append(b.Files, rules)
 	}

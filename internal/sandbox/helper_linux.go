@@ -6,26 +6,32 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/sandbox/enter"
 )
 
-// Helper is the test that Probe runs in a box, and returns its status. What confines a command is package enter, whose work is done before main: with other arguments
-// nothing is to be done, and the status is NotRun.
+// Helper is the inner helper of a box, or the test that Probe runs in one, whose status it returns. The helper executes the command in the place of this program. In a program
+// that imports package enter/early it has done so before main, so that there is nothing to do here but for a daemon of another version, and the status is NotRun.
 func Helper(args []string) int {
 	if len(args) > 0 && args[0] == checkWord {
 		return checkInside(args[1:])
 	}
-	fmt.Fprintf(os.Stderr, "%s is started by rnix itself\n", Word)
+	runtime.LockOSThread() // the thread that is confined must be the one that executes
+	enter.Now()
+	fmt.Fprintf(os.Stderr, "%s is started by rnix itself, which says what to do. If that was so, its file was replaced while its daemon runs; restart that with: rnix daemon restart\n", Word)
 	return NotRun
 }
 
 // jobOf returns what is to be done for a command right before it is executed.
 func jobOf(p Plan, c Command) enter.Job {
+	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool { return strings.HasPrefix(kv, enter.Variable+"=") })
 	j := enter.Job{
-		Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir, Keep: c.Keep, Listen: c.Listen,
+		Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: env, Dir: c.Dir, Keep: c.Keep, Listen: c.Listen,
 		Limits: limitsOf(p.Policy.Limits, p.Rung), Filter: program(filtered{p.Rung, p.Network, p.Unix, p.Policy.Single}),
 	}
 	if p.Rung == RungBwrap { // behind its arguments; its namespace sees to it that what descends from the command stays below it

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	_ "rnix/internal/sandbox/enter/early"
 )
 
 // The test program is the inner helper, too, and the programs that attack from inside a box.

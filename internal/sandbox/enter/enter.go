@@ -1,10 +1,10 @@
 // Package enter is the last step into a box: it gives up what a command must not have, and executes the command in the place of this program.
 //
 // It is a matter of how fast a confined command starts. That step is this program again, and before main all packages of a program are initialized, which
-// takes ten times as long as the step itself. So it is done while this package is initialized, which is before nearly all others: the language
+// takes ten times as long as the step itself. So package early does it while it is initialized, which is before nearly all others: the language
 // initializes packages in the order of their import paths, each as soon as all that it imports are
-// (https://go.dev/ref/spec#Program_initialization), and this one imports nothing but syscall. For that it does without fmt, os and encoding/*.
-// In another order it would do the same, later.
+// (https://go.dev/ref/spec#Program_initialization), and these two import nothing but syscall. For that they do without fmt, os and encoding/*.
+// In another order it would be the same, later.
 //
 // What is decided, and made from names, was before, by package sandbox: this package takes numbers, descriptors and a program for the kernel's filter.
 package enter
@@ -40,16 +40,20 @@ type Job struct {
 	Args, Env []string
 }
 
-// Limit is a limit of resources. One that is lower already stays.
+// Limit is a limit of resources. One that is lower already stays; package syscall has raised the soft one of open files to the hard one before.
 type Limit struct {
 	Name  string // for errors
 	Which int    // as RLIMIT_NOFILE
 	Value uint64
 }
 
+// version begins each job, and is another one whenever the form of jobs is: the file of a program may be replaced by a newer one while its daemon runs.
+const version = 0x1_786E_7221
+
 // Encode returns a job as bytes, for Variable's descriptor.
 func (j *Job) Encode() []byte {
 	var e encoder
+	e.number(version)
 	e.number(uint64(j.Says))
 	e.number(uint64(j.Stderr))
 	e.number(uint64(j.Rules))
@@ -83,6 +87,9 @@ func (j *Job) Encode() []byte {
 // Decode returns the job of which these are the bytes. They must be all of them and no more.
 func Decode(b []byte) (*Job, error) {
 	d := decoder{rest: b}
+	if d.number() != version {
+		return nil, failure("the job is of another version of rnix: its file was replaced while the daemon runs; restart that with: rnix daemon restart")
+	}
 	j := &Job{Says: int(d.number()), Stderr: int(d.number()), Rules: int(d.number()), Adopts: d.number() == 1}
 	for range d.count() {
 		j.Limits = append(j.Limits, Limit{Name: d.text(), Which: int(d.number()), Value: d.number()})

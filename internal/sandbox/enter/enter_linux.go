@@ -23,13 +23,16 @@ const (
 	setModeFilter     = 1          // SECCOMP_SET_MODE_FILTER
 )
 
-// The thread that is confined must be the one that executes: while packages are initialized, nothing else runs on the main thread.
-func init() {
-	if fd, ok := syscall.Getenv(Variable); ok {
-		says, err := run(fd)
-		_, _ = syscall.Write(says, []byte(err.Error()+"\n"))
-		syscall.Exit(NotRun)
+// Now does what Variable asks for, which ends this program: if the command is not executed, it ends with NotRun. Without the variable it does nothing, and neither in a
+// program with the rights of another user, who has not asked for it. The caller is on a thread of its own, which is confined and executes the command.
+func Now() {
+	fd, ok := syscall.Getenv(Variable)
+	if !ok || syscall.Getuid() != syscall.Geteuid() || syscall.Getgid() != syscall.Getegid() {
+		return
 	}
+	says, err := run(fd)
+	_, _ = syscall.Write(says, []byte(err.Error()+"\n"))
+	syscall.Exit(NotRun)
 }
 
 // run returns only if the command was not executed, and to which descriptor to say why.

@@ -4,6 +4,7 @@ import (
 	"go/build"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,15 @@ func TestADamagedJobIsRefused(t *testing.T) {
 	}
 }
 
+// A daemon runs on when the file of its program is replaced.
+func TestAJobOfAnotherVersionSaysSo(t *testing.T) {
+	whole := full().Encode()
+	whole[0]++
+	if _, err := Decode(whole); err == nil || !strings.Contains(err.Error(), "rnix daemon restart") {
+		t.Errorf("%v", err)
+	}
+}
+
 func FuzzJob(f *testing.F) {
 	f.Add(full().Encode())
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff"))
@@ -52,11 +62,15 @@ func FuzzJob(f *testing.F) {
 
 // Each import would be initialized before, which is what this package is there to be without.
 func TestItImportsNearlyNothing(t *testing.T) {
-	p, err := build.ImportDir(".", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if slices.Sort(p.Imports); !slices.Equal(p.Imports, []string{"syscall", "unsafe"}) {
-		t.Errorf("it imports %v, want syscall and unsafe alone", p.Imports)
+	linux := build.Default
+	linux.GOOS, linux.GOARCH = "linux", "amd64"
+	for dir, want := range map[string][]string{".": {"syscall", "unsafe"}, "early": {"rnix/internal/sandbox/enter"}} {
+		p, err := linux.ImportDir(dir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Sort(p.Imports); !slices.Equal(p.Imports, want) {
+			t.Errorf("%s imports %v, want %v alone", dir, p.Imports, want)
+		}
 	}
 }
