@@ -140,7 +140,7 @@ func (a account) PerByte() (tokens float64, counted bool) {
 
 // Counted implements loop.Budget. What a model of another name has counted, such as one that a router has chosen, bounds no prompt of this one.
 func (a account) Counted(provider, model string, q *loop.Prompt, tokens int) {
-	m := answererOf(modelsOf(a.p), provider)
+	m := answererOf(modelsOf(a.p), provider, model)
 	if !q.Attached {
 		a.b.counts.Add(weighed(m), q.Bytes, tokens)
 	}
@@ -154,7 +154,7 @@ func (a account) Counted(provider, model string, q *loop.Prompt, tokens int) {
 func (a account) recall(s *recovery.State) {
 	_, usd := a.p.purse.Limited()
 	if c := s.Counted; c != nil && usd {
-		m := answererOf(modelsOf(a.p), c.Provider)
+		m := answererOf(modelsOf(a.p), c.Provider, c.Model)
 		if (c.Provider == "" || c.Provider == m.Provider) && weigh.Same(m.Model, c.Model) {
 			a.b.counts.Learn(weighed(m), loop.MessageParts(s.Messages[:min(c.Messages, len(s.Messages))]), c.Tokens)
 		}
@@ -234,8 +234,13 @@ func modelsOf(p *Process) []vfs.ModelName {
 	return append([]vfs.ModelName{first}, p.model.Others...)
 }
 
-// answererOf returns which of models has answered: that of the provider, or the first one.
-func answererOf(models []vfs.ModelName, provider string) vfs.ModelName {
+// answererOf returns which of models has answered: that of the provider whose name it is, else one of the provider, or the first one.
+func answererOf(models []vfs.ModelName, provider, model string) vfs.ModelName {
+	for _, m := range models {
+		if provider != "" && m.Provider == provider && model != "" && weigh.Same(m.Model, model) {
+			return m
+		}
+	}
 	for _, m := range models {
 		if provider != "" && m.Provider == provider {
 			return m
@@ -275,22 +280,19 @@ func (b *budgets) worst(p *Process, prompt int, parts []weigh.Part, usd bool) (p
 	if !usd {
 		return w, nil
 	}
-	var in, out price.USD
-	most := 0
 	for _, m := range modelsOf(p) {
-		most = max(most, b.counts.Most(weighed(m), parts))
 		rate, from := b.catalog.Price(p, m.Provider, m.Driver, m.Model, usd)
 		switch {
 		case from != "":
-			i, o := rate.Worst(false) // no driver asks for it
-			in, out = max(in, i), max(out, o)
+			i, o := rate.Worst(false)                                // no driver asks for it
+			most := min(b.counts.Most(weighed(m), parts), maxPrompt) // each counts in its own way
+			w.Fixed.USD, w.Each = max(w.Fixed.USD, price.USD(most)*i+price.USD(card.ExtraAnswer)*o), max(w.Each, o)
 		case card.SaysCost:
 			w.Alone = true
 		default:
 			return w, unpriced(m)
 		}
 	}
-	w.Fixed.USD, w.Each = price.USD(min(most, maxPrompt))*in+price.USD(card.ExtraAnswer)*out, out
 	if w.Alone {
 		w.Fixed.USD = 0
 	}

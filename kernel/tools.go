@@ -119,7 +119,7 @@ func (ks *kits) weighs(spec *loop.ToolSpec, path string, p *Process) (weigh.Part
 		return weigh.Part{}, err
 	}
 	part := weigh.Of(b)
-	if bringing := spec.Name == loop.Meta[loop.Complete].Name && len(p.opts.OutputSchema) > 0; !bringing && !slices.Contains(p.MCPMounts, path) {
+	if bringing := spec.Name == loop.Meta[loop.Complete].Name && len(p.opts.OutputSchema) > 0; !bringing && !slices.ContainsFunc(p.MCPMounts, func(mount string) bool { return vfs.Below(path, mount) }) {
 		part.Most = (part.Most + 1) / 2
 	}
 	return part, nil

@@ -47,7 +47,10 @@ func Text(s string) (parts []Part) {
 	return parts
 }
 
-// Same reports whether a vendor that was asked for a model has answered with it, or with a dated name of it: another model counts in another way. "" is not said.
+// Same reports whether a vendor that was asked for a model has answered with it, or with a dated name of it: another model counts in another way. "" is not said. The
+// latest of a model, and a way of serving it (model:free), are that model.
 func Same(asked, answered string) bool {
+	asked, _, _ = strings.Cut(asked, ":")
+	asked = strings.TrimSuffix(asked, "-latest")
 	return answered == "" || strings.HasPrefix(answered, asked) || strings.HasPrefix(answered, asked[strings.LastIndex(asked, "/")+1:])
 }
