@@ -217,7 +217,8 @@ func (p *prompter) next(ctx context.Context) {
 		r, err := askSoon(ctx, p, ipc.ListAsks, ipc.AsksRequest{Number: n})
 		if err != nil && late(err) {
 			p.out.warn(fmt.Sprintf("cannot show ask %d: the daemon does not answer; see: rnix asks", n))
-			continue
+			p.queue = slices.Insert(p.queue, 0, n) // it is shown when something else comes
+			return
 		}
 		if err != nil || len(r.Asks) == 0 { // it was answered meanwhile
 			continue
