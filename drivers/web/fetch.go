@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rnix/internal/egress"
+	"rnix/internal/hidden"
 	"rnix/internal/hosts"
 	"rnix/internal/media"
 	"rnix/types"
@@ -21,6 +22,7 @@ import (
 
 // fetch is one page on its way.
 type fetch struct {
+	room      chan struct{}
 	first     *url.URL
 	at        *url.URL // where redirects have led
 	to        hosts.Target
@@ -44,8 +46,18 @@ func (f *fetch) shown() string {
 	return shortURL(f.at)
 }
 
+// shortURL returns a URL as it is said to models: what stands behind the host, which a server may have chosen, is no sentence.
 func shortURL(u *url.URL) string {
-	text := u.String()
+	var b strings.Builder
+	host := len(u.Scheme) + len("://") + len(u.Host)
+	for i, c := range []byte(u.String()) {
+		if i >= host && (c <= ' ' || c >= 0x7f || strings.IndexByte("[]<>{}|^`\"\\", c) >= 0) {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	text := b.String()
 	if len(text) > 200 {
 		text = text[:200] + "..."
 	}
@@ -98,7 +110,17 @@ func (f *fetch) ask(ctx context.Context, by http.RoundTripper) (*http.Response, 
 	} else if c := types.CodeOf(err); c == types.ErrPermission {
 		code = c
 	}
-	return nil, types.Errorf(code, "Write", Path, "cannot fetch %s: %w", f.shown(), err)
+	return nil, types.Errorf(code, "Write", Path, "cannot fetch %s: %w", f.shown(), short(err))
+}
+
+// short bounds what an error says, in which a server may have words of its own.
+func short(err error) error {
+	const most = 300
+	text := hidden.Strip(err.Error())
+	if len(text) <= most {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:most], "") + "...")
 }
 
 // led returns where a redirect leads; empty = it is none.
@@ -131,7 +153,7 @@ func (f *fetch) follow(ctx context.Context, way Way, location string) error {
 	if err != nil {
 		return refused(err)
 	}
-	if to != f.to {
+	if to != f.to || u.Scheme != f.at.Scheme { // on one host a redirect belongs to the call
 		if err := way.Follow(ctx, u.String()); err != nil {
 			return refused(err)
 		}
@@ -143,6 +165,12 @@ func (f *fetch) follow(ctx context.Context, way Way, location string) error {
 
 // read reads what an answer holds and makes it readable.
 func (f *fetch) read(ctx context.Context, resp *http.Response) ([]byte, error) {
+	select {
+	case f.room <- struct{}{}:
+		defer func() { <-f.room }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if by := resp.Header.Get("Content-Encoding"); by != "" && !strings.EqualFold(by, "identity") { // gzip is taken off by the transport
 		return nil, types.Errorf(types.ErrUnavailable, "Write", Path, "cannot show %s: the server has compressed it by %.20q, which was not asked for", f.shown(), by)
 	}
@@ -168,9 +196,9 @@ func (f *fetch) read(ctx context.Context, resp *http.Response) ([]byte, error) {
 	if cut || err != nil {
 		data = uncut(data)
 	}
-	p, ok := readable(resp.Header.Get("Content-Type"), data, f.at)
+	p, ok := readable(ctx, resp.Header.Get("Content-Type"), data, f.at)
 	if !ok {
-		return nil, types.Errorf(types.ErrInvalid, "Write", Path, "cannot show %s: it is %s, %s; text, JSON, images and PDFs can be shown, so use a command for this", f.shown(), p.kind, size(resp, data, cut))
+		return nil, types.Errorf(types.ErrInvalid, "Write", Path, "cannot show %s: it is %.80s, %s; text, JSON, images and PDFs can be shown, so use a command for this", f.shown(), p.kind, size(resp, data, cut))
 	}
 	if err != nil {
 		p.notes = append(p.notes, fmt.Sprintf("the connection broke off after %s; the text is not all of the page", media.Size(int64(len(data)))))

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -16,18 +18,27 @@ const (
 	maxNested = 8       // levels of lists and quotes that are shown
 	maxLink   = 500     // bytes of the address of a link; a longer one is left out
 	maxTitle  = 300     // bytes
+	maxLinks  = 20_000  // of a page; what later ones lead to is left out
+	maxTag    = 1 << 20 // bytes of one token; a page ends before a longer one
+	looks     = 1 << 10 // tokens between two looks whether it is still wanted
 )
 
 // markdown returns the title and the text of a page at a URL, as Markdown without emphasis: headings, lists, quotes, code, tables by bars, links with their whole address.
-// Scripts are not run.
-func markdown(text string, at *url.URL) (title, out string) {
-	w := &writer{base: at}
+// Scripts are not run. It ends early when the context does.
+func markdown(ctx context.Context, text string, at *url.URL) (title, out string) {
+	base := *at // relative addresses do without what stands behind the path
+	base.RawQuery, base.Fragment, base.RawFragment = "", "", ""
+	w := &writer{base: &base, far: len(base.String()) > maxLink}
 	z := html.NewTokenizer(strings.NewReader(text))
-	for w.out.Len() < maxMade {
+	z.SetMaxBuf(maxTag)
+	for n := 1; w.out.Len() < maxMade && (n%looks != 0 || ctx.Err() == nil); n++ {
 		kind := z.Next()
 		switch kind {
 		case html.ErrorToken: // its end
 			w.close()
+			if errors.Is(z.Err(), html.ErrBufferExceeded) {
+				return w.title(), w.text() + "\n[it is cut here: what follows is one piece of more than 1 MB]"
+			}
 			return w.title(), w.text()
 		case html.TextToken:
 			w.words(string(z.Text()))
@@ -46,6 +57,9 @@ func markdown(text string, at *url.URL) (title, out string) {
 // writer writes Markdown.
 type writer struct {
 	base   *url.URL
+	far    bool // the base is too long for addresses below it
+	based  bool // the page has said its base: only the first counts
+	links  int  // so many were resolved
 	out    strings.Builder
 	named  strings.Builder // the title
 	skip   atom.Atom       // what is in this element is not shown; 0 = it is
@@ -103,9 +117,12 @@ func (w *writer) open(t *html.Token, closed bool) {
 	case atom.Title:
 		w.titled = w.named.Len() == 0
 	case atom.Base:
-		if u, err := w.base.Parse(attr(t, "href")); err == nil {
-			w.base = u
+		if href := attr(t, "href"); !w.based && len(href) <= maxLink {
+			if u, err := w.base.Parse(href); err == nil {
+				w.base, w.far = u, len(u.String()) > maxLink
+			}
 		}
+		w.based = true
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		w.bullet = strings.Repeat("#", int(a.String()[1]-'0')) + " "
 	case atom.Hr:
@@ -222,7 +239,9 @@ func (w *writer) words(text string) {
 			w.named.WriteString(text)
 		}
 	case w.pre > 0:
-		for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		i := -1
+		for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+			i++
 			if i > 0 {
 				w.breaks++
 			}
@@ -293,7 +312,16 @@ func (w *writer) address(href string) string {
 	if href = strings.TrimSpace(href); href == "" || strings.HasPrefix(href, "#") {
 		return ""
 	}
-	u, err := w.base.Parse(href)
+	if w.links++; w.links > maxLinks || len(href) > maxLink {
+		return ""
+	}
+	u, err := url.Parse(href)
+	if err == nil && !u.IsAbs() {
+		if w.far {
+			return ""
+		}
+		u = w.base.ResolveReference(u)
+	}
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "mailto" {
 		return ""
 	}

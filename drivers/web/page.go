@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	rnixctx "rnix/context"
+	"rnix/internal/hidden"
 	"rnix/internal/media"
 	"rnix/types"
 	"rnix/vfs"
@@ -31,7 +32,7 @@ type page struct {
 }
 
 // readable makes text of a page at a URL. contentType is what the server says of it, and may be empty or wrong. ok says that it is one that can be shown.
-func readable(contentType string, data []byte, at *url.URL) (p page, ok bool) {
+func readable(ctx context.Context, contentType string, data []byte, at *url.URL) (p page, ok bool) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil && kind == "" || contentType == "" {
 		kind, _, _ = mime.ParseMediaType(http.DetectContentType(data)) // it is one of ours
@@ -51,7 +52,7 @@ func readable(contentType string, data []byte, at *url.URL) (p page, ok bool) {
 		p.notes = append(p.notes, "not all of it is "+how+": U+FFFD stands for other bytes")
 	}
 	if isHTML {
-		p.title, p.text = markdown(text, at)
+		p.title, p.text = markdown(ctx, text, at)
 	} else {
 		p.text = strings.Map(harmless, text)
 	}
@@ -108,9 +109,14 @@ func uncut(data []byte) []byte {
 	return data
 }
 
-// harmless drops characters that move what is shown.
+// harmless drops characters that move what is shown, or say to a model what no person sees.
 func harmless(r rune) rune {
-	if r != '\n' && r != '\t' && unicode.IsControl(r) {
+	switch {
+	case r == '\f' || r == '\v':
+		return '\n'
+	case r == '\n' || r == '\t':
+		return r
+	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r >= 0xE0000 && r <= 0xE007F:
 		return -1
 	}
 	return r
@@ -136,6 +142,7 @@ func (f *fetch) tell(status int, p page) ([]byte, error) {
 	if p.title != "" && from == 0 {
 		shown = "title: " + p.title + "\n\n" + shown
 	}
+	shown = hidden.Strip(shown)
 	if shown == "" {
 		return []byte(b.String()), nil
 	}
@@ -149,9 +156,9 @@ func (f *fetch) head(status int, kind string) *strings.Builder {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "URL: %s\n", f.first)
 	if f.redirects > 0 {
-		fmt.Fprintf(b, "redirected to: %s\n", f.at)
+		fmt.Fprintf(b, "redirected to: %s\n", shortURL(f.at))
 	}
-	fmt.Fprintf(b, "status: %s\ntype: %s\n", strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status))), kind)
+	fmt.Fprintf(b, "status: %s\ntype: %.80s\n", strings.TrimSpace(fmt.Sprint(status, " ", http.StatusText(status))), kind)
 	return b
 }
 

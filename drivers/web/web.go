@@ -51,13 +51,19 @@ type Options struct {
 	Offered func(profile any) bool
 	Timeout time.Duration  // 0 = DefaultTimeout
 	Roots   *x509.CertPool // whom certificates are to be of; nil = whom this machine trusts
+
+	room chan struct{} // a place for each page that is read now
 }
+
+// maxReading is how many pages are read at once, of all processes: each takes up to some ten times MaxBody of memory.
+const maxReading = 8
 
 // New returns the device.
 func New(opts Options) vfs.VFSFileFactory {
 	if opts.Timeout <= 0 {
 		opts.Timeout = DefaultTimeout
 	}
+	opts.room = make(chan struct{}, maxReading)
 	return func(subpath string, _ vfs.OpenFlag) (vfs.VFSFile, error) {
 		if subpath != "" {
 			return nil, types.Errorf(types.ErrNotFound, "Open", Path+subpath, "no such file: there is %s itself, and nothing below it", Path)
@@ -96,6 +102,7 @@ func (o Options) perform(ctx context.Context, caller vfs.Caller, data []byte) ([
 	if err != nil {
 		return nil, err
 	}
+	f.room = o.room
 	limited := newLimit(ctx, o.Timeout)
 	defer limited.stop()
 	way, err := o.Open(caller, limited.hold)

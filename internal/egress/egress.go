@@ -231,8 +231,10 @@ func (s *server) check(to hosts.Target, ip netip.Addr) error {
 	return nil
 }
 
-// guard knows the addresses that are not those of hosts on the Internet.
-var guard = sync.OnceValue(func() *ssrf.Guardian { return ssrf.New(ssrf.WithAnyPort()) })
+// guard knows the addresses that are not those of hosts on the Internet, among them that of Azure's services for its machines.
+var guard = sync.OnceValue(func() *ssrf.Guardian {
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(netip.MustParsePrefix("168.63.129.16/32")))
+})
 
 // notPublic says what an address is that is not of a host on the Internet; empty = it is one.
 func (p *Proxy) notPublic(ip netip.Addr) string {
