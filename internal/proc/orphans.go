@@ -57,7 +57,7 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 	for _, p := range table {
 		switch {
 		case p.parent != self || mine(p.PID):
-		case p.dead() && (adopted(p, session) || seen[p.identity]):
+		case p.dead() && (adopted(p, session) || seen[p.identity] && notBeingStarted(p)):
 			reapZombie(p.PID)
 		case p.dead():
 			unsure[p.identity] = true
@@ -73,7 +73,7 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 	return unsure
 }
 
-// notBeingStarted reports that an orphan is not a child that is just being started.
+// notBeingStarted reports that an orphan is not a child that is just being started, which may have ended before it is among the children.
 func notBeingStarted(p stat) bool {
 	family.forking.Lock()
 	defer family.forking.Unlock()
