@@ -23,7 +23,7 @@ func Helper(args []string) int {
 	}
 	runtime.LockOSThread() // the thread that is confined must be the one that executes
 	enter.Now()
-	fmt.Fprintf(os.Stderr, "%s is started by rnix itself, which says what to do. If that was so, its file was replaced while its daemon runs; restart that with: rnix daemon restart\n", Word)
+	fmt.Fprintf(os.Stderr, "%s is started by rnix itself, which says what to do. If that was so, its file was replaced while its daemon runs; stop that with: rnix daemon stop\n", Word)
 	return NotRun
 }
 

@@ -88,7 +88,7 @@ func (j *Job) Encode() []byte {
 func Decode(b []byte) (*Job, error) {
 	d := decoder{rest: b}
 	if d.number() != version {
-		return nil, failure("the job is of another version of rnix: its file was replaced while the daemon runs; restart that with: rnix daemon restart")
+		return nil, failure("the job is of another version of rnix: its file was replaced while the daemon runs; stop that with: rnix daemon stop")
 	}
 	j := &Job{Says: int(d.number()), Stderr: int(d.number()), Rules: int(d.number()), Adopts: d.number() == 1}
 	for range d.count() {

@@ -41,7 +41,7 @@ func TestADamagedJobIsRefused(t *testing.T) {
 func TestAJobOfAnotherVersionSaysSo(t *testing.T) {
 	whole := full().Encode()
 	whole[0]++
-	if _, err := Decode(whole); err == nil || !strings.Contains(err.Error(), "rnix daemon restart") {
+	if _, err := Decode(whole); err == nil || !strings.Contains(err.Error(), "rnix daemon stop") {
 		t.Errorf("%v", err)
 	}
 }
