@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 )
 
 // play gives a reply to a client in its dialect.
@@ -26,6 +27,7 @@ func play(w http.ResponseWriter, r *http.Request, d dialect, req Request, reply 
 		_, _ = io.WriteString(w, reply.Raw) // a client that is gone needs no answer
 		return
 	}
+	reply.ToolCalls = slices.Clone(reply.ToolCalls) // a script gives the same ones to many
 	for i := range reply.ToolCalls {
 		if reply.ToolCalls[i].ID == "" {
 			reply.ToolCalls[i].ID = fmt.Sprintf("toolu_%d_%d", req.N, i)
