@@ -81,19 +81,30 @@ func vendor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ANTHROPIC_API_KEY", "k")
 }
 
-// web serves on the loopback, says for each request what it was, and sets WEB to where (localhost:PORT) and PORT. /late does not answer the first request for it,
-// and /go leads to where its query says.
+// web serves on the loopback, says for each request what it was, and sets WEB to where (localhost:PORT) and PORT. /late does not answer the first request for it, which /came waits for,
+// /go leads to where its query says, and /search finds one page for each query.
 func web(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: web")
 	}
 	var late atomic.Bool
+	came := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/go":
 			http.Redirect(w, r, r.URL.RawQuery, http.StatusFound)
 		case r.URL.Path == "/late" && late.CompareAndSwap(false, true):
+			close(came)
 			<-r.Context().Done()
+		case r.URL.Path == "/came":
+			select {
+			case <-came:
+			case <-r.Context().Done():
+			}
+		}
+		if r.URL.Path == "/search" {
+			fmt.Fprintf(w, `{"results":[{"title":"Found %s","url":"http://found.test/","content":"for %s"}]}`, r.FormValue("q"), r.Header.Get("Authorization"))
+			return
 		}
 		fmt.Fprintf(w, "web says %s\n", r.URL.Path)
 	}))

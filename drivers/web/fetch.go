@@ -3,15 +3,12 @@ package web
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"rnix/internal/egress"
 	"rnix/internal/hidden"
@@ -65,11 +62,7 @@ func shortURL(u *url.URL) string {
 }
 
 // run fetches the page, and returns what the model is told.
-func (f *fetch) run(ctx context.Context, way Way, roots *x509.CertPool) ([]byte, error) {
-	by := &http.Transport{ // no proxy: it would connect in the place of the way
-		DialContext: way.Dial, ForceAttemptHTTP2: true, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader,
-		TLSHandshakeTimeout: 15 * time.Second, ResponseHeaderTimeout: 45 * time.Second, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-	}
+func (f *fetch) run(ctx context.Context, way Way, by *http.Transport) ([]byte, error) {
 	defer by.CloseIdleConnections()
 	for {
 		resp, err := f.ask(ctx, by)
@@ -104,13 +97,19 @@ func (f *fetch) ask(ctx context.Context, by http.RoundTripper) (*http.Response, 
 	if err == nil {
 		return resp, nil
 	}
-	code := types.ErrUnavailable
+	code, err := unreached(err)
+	return nil, types.Errorf(code, "Write", Path, "cannot fetch %s: %w", f.shown(), err)
+}
+
+// unreached returns why a server was not reached, as it is said.
+func unreached(err error) (types.ErrCode, error) {
 	if text, refused := egress.Refusal(err); refused {
-		code, err = types.ErrPermission, errors.New(text)
-	} else if c := types.CodeOf(err); c == types.ErrPermission {
-		code = c
+		return types.ErrPermission, errors.New(text)
 	}
-	return nil, types.Errorf(code, "Write", Path, "cannot fetch %s: %w", f.shown(), short(err))
+	if types.CodeOf(err) == types.ErrPermission {
+		return types.ErrPermission, short(err)
+	}
+	return types.ErrUnavailable, short(err)
 }
 
 // short bounds what an error says, in which a server may have words of its own.

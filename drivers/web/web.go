@@ -1,7 +1,7 @@
-// Package web serves /dev/web: pages of the Internet, read with GET and given as text.
+// Package web serves /dev/web: pages of the Internet, read with GET and given as text; and /dev/web/search: what a search engine finds.
 //
 // It owns what is asked for, how redirects are followed, and how what comes is made readable: HTML as Markdown (html.go), other text as it is, images and
-// PDFs beside the text. It does not decide which hosts a process may reach, nor connects to any: that is a Way, which its owner opens for each fetch. It keeps
+// PDFs beside the text; and how the search engines are asked that it knows (search.go). It does not decide which hosts a process may reach, nor connects to any: that is a Way, which its owner opens for each fetch. It keeps
 // nothing between two fetches: no cookies, no credentials, no connections, no pages. It uses no proxy.
 //
 // A status that is no success is an answer and no error: what the server says of it is of use. What cannot be shown, or is not reached, is an error.
@@ -9,9 +9,11 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"net"
+	"net/http"
 	"time"
 
 	"rnix/internal/permit"
@@ -44,13 +46,17 @@ type Way interface {
 
 // Options are the choices of the assembly.
 type Options struct {
-	// Open opens the way of a caller for one fetch. hold stops the time limit of the fetch until goOn is called, as while a person is asked. PERMISSION = the caller
+	// Open opens the way of a caller for one fetch or search, by the tool of this name. hold stops the time limit of the fetch until goOn is called, as while a person is asked. PERMISSION = the caller
 	// has no network.
-	Open func(c vfs.Caller, hold func() (goOn func())) (Way, error)
+	Open func(c vfs.Caller, tool string, hold func() (goOn func())) (Way, error)
 	// Offered reports whether a process with this vfs.Caller.Profile is offered the tool; nil = each is.
 	Offered func(profile any) bool
-	Timeout time.Duration  // 0 = DefaultTimeout
-	Roots   *x509.CertPool // whom certificates are to be of; nil = whom this machine trusts
+	// Engine returns the search engine of a caller with this vfs.Caller.Profile; false = it has none. nil = none has. Searches reports whether its process is offered
+	// the tool; nil = each is.
+	Engine   func(profile any) (Engine, bool)
+	Searches func(profile any) bool
+	Timeout  time.Duration  // 0 = DefaultTimeout
+	Roots    *x509.CertPool // whom certificates are to be of; nil = whom this machine trusts
 
 	room chan struct{} // a place for each page that is read now
 }
@@ -65,10 +71,13 @@ func New(opts Options) vfs.VFSFileFactory {
 	}
 	opts.room = make(chan struct{}, maxReading)
 	return func(subpath string, _ vfs.OpenFlag) (vfs.VFSFile, error) {
-		if subpath != "" {
-			return nil, types.Errorf(types.ErrNotFound, "Open", Path+subpath, "no such file: there is %s itself, and nothing below it", Path)
+		switch Path + subpath {
+		case Path:
+			return vfs.NewRequestFile(vfs.FileStat{Name: "web", Mode: "rw-", Type: "device"}, opts.perform), nil
+		case SearchPath:
+			return vfs.NewRequestFile(vfs.FileStat{Name: "search", Mode: "rw-", Type: "device"}, opts.performSearch), nil
 		}
-		return vfs.NewRequestFile(vfs.FileStat{Name: "web", Mode: "rw-", Type: "device"}, opts.perform), nil
+		return nil, types.Errorf(types.ErrNotFound, "Open", Path+subpath, "no such file: there are %s itself and %s", Path, SearchPath)
 	}
 }
 
@@ -83,7 +92,7 @@ func (o Options) Tools() []vfs.Tool {
 			`"start":{"type":"integer","minimum":0,"description":"at which byte of the text to begin; 0 if absent"}},` +
 			`"required":["url"],"additionalProperties":false}`),
 		Path: Path, Effect: vfs.EffectNone, Independent: true, Offered: o.Offered,
-	}}
+	}, o.searchTool()}
 }
 
 // perform fetches one page.
@@ -103,21 +112,34 @@ func (o Options) perform(ctx context.Context, caller vfs.Caller, data []byte) ([
 		return nil, err
 	}
 	f.room = o.room
+	return o.within(ctx, caller, permit.WebTool, "fetch "+f.shown(), func(ctx context.Context, way Way) ([]byte, error) { return f.run(ctx, way, o.transport(way)) })
+}
+
+// within does something over the way of a caller, within the time that there is for it.
+func (o Options) within(ctx context.Context, caller vfs.Caller, tool, what string, do func(ctx context.Context, way Way) ([]byte, error)) ([]byte, error) {
 	limited := newLimit(ctx, o.Timeout)
 	defer limited.stop()
-	way, err := o.Open(caller, limited.hold)
+	way, err := o.Open(caller, tool, limited.hold)
 	if err != nil {
 		return nil, err
 	}
 	defer way.Close()
-	answer, err := f.run(limited.ctx, way, o.Roots)
+	answer, err := do(limited.ctx, way)
 	switch {
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
 		return nil, vfs.Ended(ctx, "Write", Path)
 	case limited.ctx.Err() != nil:
-		return nil, types.Errorf(types.ErrTimeout, "Write", Path, "cannot fetch %s: it took longer than %v; the server is slow or sends without end", f.shown(), o.Timeout)
+		return nil, types.Errorf(types.ErrTimeout, "Write", Path, "cannot %s: it took longer than %v; the server is slow or sends without end", what, o.Timeout)
 	}
 	return nil, err
+}
+
+// transport makes requests over a way.
+func (o Options) transport(way Way) *http.Transport {
+	return &http.Transport{ // no proxy: it would connect in the place of the way
+		DialContext: way.Dial, ForceAttemptHTTP2: true, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader,
+		TLSHandshakeTimeout: 15 * time.Second, ResponseHeaderTimeout: 45 * time.Second, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+	}
 }

@@ -53,7 +53,7 @@ func newBench(t testing.TB, h http.HandlerFunc) *bench {
 		h(w, r)
 	}))
 	t.Cleanup(b.server.Close)
-	b.opts.Open = func(_ vfs.Caller, _ func() func()) (web.Way, error) {
+	b.opts.Open = func(_ vfs.Caller, tool string, _ func() func()) (web.Way, error) {
 		rules, err := hosts.ParseAll(b.rules)
 		if err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ func newBench(t testing.TB, h http.HandlerFunc) *bench {
 			}
 			return new(net.Dialer).DialContext(ctx, network, b.server.Listener.Addr().String())
 		}}
-		return way{p.Direct(&egress.Client{Rules: rules, Who: "web_fetch"}), b}, nil
+		return way{p.Direct(&egress.Client{Rules: rules, Who: tool}), b}, nil
 	}
 	return b
 }
@@ -142,8 +142,13 @@ func TestDeviceKeepsTheContract(t *testing.T) {
 				if r.URL.Path == "/slow" {
 					<-r.Context().Done()
 				}
+				if r.URL.Path == "/sub/search" {
+					text("application/json", engines["searxng"].answer)(w, r)
+					return
+				}
 				text("text/plain", "a page")(w, r)
 			})
+			searching(b, engines["searxng"].engine)
 			return web.New(b.opts), vfs.Caller{PID: 7}
 		},
 		Tools: web.Options{}.Tools(),
@@ -156,6 +161,9 @@ func TestDeviceKeepsTheContract(t *testing.T) {
 			{Name: "private", Tool: "web_fetch", Input: `{"url":"http://localhost:80/"}`, WantCode: types.ErrPermission},
 			{Name: "unknown", Tool: "web_fetch", Input: `{"url":"http://none.test/"}`, WantCode: types.ErrUnavailable},
 			{Name: "below", Subpath: "/x", WantCode: types.ErrNotFound},
+			{Name: "a search", Tool: "web_search", Input: `{"query":"x"}`, Want: "The & title"},
+			{Name: "no query", Tool: "web_search", Input: `{}`, WantCode: types.ErrInvalid},
+			{Name: "below the search", Subpath: "/search/x", WantCode: types.ErrNotFound},
 		},
 		Slow: &vfstest.Sample{Tool: "web_fetch", Input: `{"url":"http://a.test/slow"}`},
 	})
@@ -402,8 +410,8 @@ func TestTimeThatAPersonTakesIsNotCounted(t *testing.T) {
 	b := newBench(t, text("text/plain", "worth waiting for"))
 	b.opts.Timeout = 150 * time.Millisecond
 	inner := b.opts.Open
-	b.opts.Open = func(c vfs.Caller, hold func() func()) (web.Way, error) {
-		w, err := inner(c, hold)
+	b.opts.Open = func(c vfs.Caller, tool string, hold func() func()) (web.Way, error) {
+		w, err := inner(c, tool, hold)
 		return waiting{w, hold}, err
 	}
 	if got, err := b.fetch(t, `{"url":"http://a.test/"}`); err != nil || !strings.Contains(got, "worth") {

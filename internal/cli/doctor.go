@@ -23,9 +23,9 @@ func doctorCmd(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "check that agents can be run here, and say how to mend what is broken",
 		Long: `Doctor checks the daemon, the directories, the configuration, the model that a run in this directory
-would use, whether commands can be confined, whether this project is trusted, the programs that agents
-use, and the command lines of agents (claude, cursor-agent, codex, opencode), with their logins; none of
-them is run. The exit code is 1 if something is broken; what only limits is a warning.`,
+would use, whether commands can be confined, whether this project is trusted, the search engine, the programs
+that agents use, and the command lines of agents (claude, cursor-agent, codex, opencode), with their
+logins; none of them is run. The exit code is 1 if something is broken; what only limits is a warning.`,
 		Example:     examples(`rnix doctor`, `rnix doctor --json | jq 'select(.status!="ok")'`, `rnix doctor --json | jq '.sandbox.landlock // empty'`),
 		Annotations: exits("0 1 2"),
 		Args:        noArgs,
@@ -74,6 +74,7 @@ func (a *app) examine(ctx context.Context, trust bool) (out []check, confined *s
 	}
 	guards, confined := checkSandbox(ctx, a)
 	out = append(out, guards, checkTrust(a, p.ConfigDir))
+	out = append(out, checkSearch(a)...)
 	path := a.getenv("PATH")
 	git := checkProgram(path, warned, "git", "needed for worktrees and for what agents find out about history")
 	out = append(out, checkRuns(ctx, git, a.host.Environ, "version"))

@@ -238,6 +238,8 @@ func (o *mcpServeOptions) passed() []string {
 	for _, p := range config.LoadProviders(src).List {
 		want = append(want, p.APIKeyEnv)
 	}
+	own := config.Load(src)
+	want = append(want, own.Search.Keyed.APIKeyEnv)
 	var names []string
 	for _, kv := range a.host.Environ {
 		name, value, _ := strings.Cut(kv, "=")

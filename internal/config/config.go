@@ -95,6 +95,7 @@ type Config struct {
 	Platform      Platform
 	Sandbox       Sandbox
 	Notify        Notify
+	Search        Search
 	Permissions   []permit.Rules // of the user, and of the project
 	Problems      Problems
 }
@@ -120,7 +121,7 @@ func Load(s Sources) Config {
 	c.heartbeatDefaults()
 	c.platformDefaults()
 	c.sandboxDefaults()
-	c.Notify = notifyDefaults()
+	c.Notify, c.Search = notifyDefaults(), searchDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

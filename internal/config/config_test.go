@@ -75,6 +75,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[types.Memory]{0, "default"}, Value[types.Tasks]{0, "default"}},
 			Notify: Notify{Value[[]string]{[]string{"ask", "failed", "suspended", "done"}, "default"}, Value[[]string]{nil, "default"}, Value[bool]{false, "default"},
 				Value[string]{"", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{agent.Duration(5 * time.Second), "default"}},
+			Search: Search{Engine: Value[string]{"", "default"}, URL: Value[string]{"", "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -101,7 +102,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 	want.heartbeatDefaults()
 	want.platformDefaults()
 	want.sandboxDefaults()
-	want.Notify = notifyDefaults()
+	want.Notify, want.Search = notifyDefaults(), searchDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}

@@ -38,6 +38,7 @@ type layer struct {
 	Sandbox     sandboxLayer    `yaml:"sandbox"`
 	Permissions permit.Rules    `yaml:"permissions"`
 	Notify      notifyLayer     `yaml:"notify"`
+	Web         webLayer        `yaml:"web"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -223,6 +224,7 @@ func (c *Config) apply(l layer, s sink) {
 	c.applySandbox(l, s)
 	c.applyPermissions(l, s)
 	c.Notify.apply(&l.Notify, s)
+	c.Search.apply(&l.Web.Search, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

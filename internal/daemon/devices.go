@@ -18,7 +18,7 @@ import (
 // a file may name what agent.Devices names.
 func registerDevices(d *Daemon, own *fs.Own) error {
 	openSandbox(d, own)
-	pages := web.Options{Open: confine.Pages(d.sandbox), Offered: confine.Networked}
+	pages := web.Options{Open: confine.Pages(d.sandbox), Offered: confine.Networked, Engine: confine.Engine, Searches: confine.Searches}
 	return errors.Join(
 		d.devices.Register("/dev/llm", d.models.Open),
 		d.devices.RegisterTools(clock.Path, clock.New(procview.Ran(func() *kernel.KernelImpl { return d.kernel })), clock.Tools()),

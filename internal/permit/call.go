@@ -159,5 +159,8 @@ func (c *Call) On() string {
 	if c.Web() {
 		return c.field(urlField)
 	}
+	if c.Path == SearchPath {
+		return c.field(queryField)
+	}
 	return strings.Join(c.files(), " ")
 }

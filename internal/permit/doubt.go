@@ -10,7 +10,7 @@ import (
 
 // Tools returns the names of the tools about which rules decide, besides those of MCP servers and of agent CLIs.
 func Tools() []string {
-	return []string{"ask", "clock", "delete", "edit_file", "glob", "grep", "list_files", "make_dir", "move", "read_file", "recv", "send", "shell", "signal", "spawn", "wait", WebTool, "write_file"}
+	return []string{"ask", "clock", "delete", "edit_file", "glob", "grep", "list_files", "make_dir", "move", "read_file", "recv", "send", "shell", "signal", "spawn", "wait", WebTool, SearchTool, "write_file"}
 }
 
 // places are the paths of these tools, and where those of MCP servers are.

@@ -53,6 +53,13 @@ const (
 	urlField = "url"
 )
 
+// SearchTool is the name of the tool that asks a search engine, SearchPath that of its device, and queryField what it is asked. Rules name no pattern for it.
+const (
+	SearchTool = "web_search"
+	SearchPath = WebPath + "/search"
+	queryField = "query"
+)
+
 // WebCall is a fetch of a URL, before it is made.
 func WebCall(url string) Call {
 	input, _ := json.Marshal(map[string]string{urlField: url}) // it is text

@@ -302,11 +302,11 @@ func printedKey(p *Profile, name string) (string, bool) {
 	return key, true
 }
 
-// printerOf returns the provider whose command prints the key of a name; nil = none does.
+// printerOf returns the provider, or the search engine, whose command prints the key of a name; nil = none does.
 func printerOf(p *Profile, name string) *config.Provider {
-	for i := range p.Providers.List {
-		if pr := &p.Providers.List[i]; len(pr.APIKeyCommand) > 0 && pr.APIKeyEnv == name && p.keys != nil {
-			return pr
+	for _, pr := range keyed(p) {
+		if len(pr.APIKeyCommand) > 0 && pr.APIKeyEnv == name && p.keys != nil {
+			return &pr
 		}
 	}
 	return nil

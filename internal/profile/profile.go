@@ -77,6 +77,14 @@ func (p *Profile) FailedSteps() int {
 	return -1
 }
 
+// keyed returns the providers and what else has a key as they have: the search engine.
+func keyed(p *Profile) []config.Provider {
+	if p.Config.Search.Keyed.APIKeyEnv == "" {
+		return p.Providers.List
+	}
+	return append(slices.Clip(p.Providers.List), p.Config.Search.Keyed)
+}
+
 // Choose settles the model of an agent, by what the client asked for.
 func (p *Profile) Choose(m agent.Models) (config.Choice, error) { return p.ChooseBy(m, p.Asked) }
 

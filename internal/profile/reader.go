@@ -84,8 +84,8 @@ func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *
 	var servers agent.Problems
 	p.Servers, servers = agent.LoadMCP(places, p.Lookup, trust)
 	p.learn = func(name, key string) { r.Learn([]env.Secret{{Name: name, Value: key}}) }
-	p.Lookup = config.Keyed(p.Lookup, p.Providers.List, p.learn) // from here on: what a server is given is in the environment
-	p.Sandbox = p.Sandbox.With(keysHidden(p.Providers.List))
+	p.Lookup = config.Keyed(p.Lookup, keyed(p), p.learn) // from here on: what a server is given is in the environment
+	p.Sandbox = p.Sandbox.With(keysHidden(p))
 	r.Learn(p.secrets())
 	p.Mistakes = config.Mistakes(p.Config.Problems, p.Providers.Problems, prices)
 	for _, list := range []agent.Problems{p.Config.Problems, p.Providers.Problems, prices, p.Catalog.Problems(), servers} {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"rnix/agent"
-	"rnix/internal/config"
 	"rnix/internal/sandbox"
 	"rnix/runtime/env"
 )
@@ -14,7 +13,7 @@ import (
 // servers in headers and variables.
 func (p *Profile) secrets() []env.Secret {
 	var out []env.Secret
-	for _, pr := range p.Providers.List {
+	for _, pr := range keyed(p) {
 		if pr.APIKeyEnv != "" {
 			key, ok := p.Lookup(pr.APIKeyEnv)
 			if !ok || key == "" {
@@ -38,10 +37,10 @@ func (p *Profile) secrets() []env.Secret {
 }
 
 // keysHidden hides the files with keys of providers from what runs in the sandbox.
-func keysHidden(providers []config.Provider) sandbox.Settings {
+func keysHidden(p *Profile) sandbox.Settings {
 	var s sandbox.Settings
-	for i := range providers {
-		if file := providers[i].APIKeyFile; file != "" {
+	for _, pr := range keyed(p) {
+		if file := pr.APIKeyFile; file != "" {
 			s.Paths.Hide = append(s.Paths.Hide, file)
 		}
 	}

@@ -44,18 +44,20 @@ type page struct {
 	hold func() (goOn func())
 }
 
-// Pages returns what opens the ways of fetches, as web.Options.Open.
-func Pages(s *Service) func(c vfs.Caller, hold func() (goOn func())) (web.Way, error) {
-	return func(c vfs.Caller, hold func() (goOn func())) (web.Way, error) { return pageOf(s, c, hold) }
+// Pages returns what opens the ways of fetches and searches, as web.Options.Open.
+func Pages(s *Service) func(c vfs.Caller, tool string, hold func() (goOn func())) (web.Way, error) {
+	return func(c vfs.Caller, tool string, hold func() (goOn func())) (web.Way, error) {
+		return pageOf(s, c, tool, hold)
+	}
 }
 
-func pageOf(s *Service, c vfs.Caller, hold func() (goOn func())) (web.Way, error) {
+func pageOf(s *Service, c vfs.Caller, tool string, hold func() (goOn func())) (web.Way, error) {
 	network := s.Network
 	if network == nil {
 		network = &s.usual
 	}
 	way, open := &page{s: s, of: c.UUID, hold: hold}, true
-	client := &egress.Client{Who: permit.WebTool, Refused: func(r sandbox.Refusal) {
+	client := &egress.Client{Who: tool, Refused: func(r sandbox.Refusal) {
 		if c.PID != 0 {
 			s.Refusals.tell(c, "", []sandbox.Refusal{r}, nil)
 		}
@@ -71,6 +73,9 @@ func pageOf(s *Service, c vfs.Caller, hold func() (goOn func())) (web.Way, error
 		}
 		open = has.Net == sandbox.NetOpen
 		client.Rules, client.Counts = hosts.RulesOf(has.Hosts), s.counted.of(c.UUID)
+	}
+	if rules, ok := engineRules(c.Profile); ok && open && tool == permit.SearchTool { // a person has said where it is, and no page: it may be private
+		client.Rules = rules
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	d := &doorman{ctx: ctx, of: c.UUID, who: client.Who, hold: hold, ask: func(ctx context.Context, of types.UUID, id string, call permit.Call) (kernel.Permission, error) {

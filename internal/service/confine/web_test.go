@@ -83,7 +83,7 @@ func TestPagesAreReachedAsCommandsReachHosts(t *testing.T) {
 		}
 		dialed = ""
 		got := func() string {
-			way, err := pageOf(w.Service, w.caller, func() func() { return func() {} })
+			way, err := pageOf(w.Service, w.caller, permit.WebTool, func() func() { return func() {} })
 			if err != nil {
 				return err.Error()
 			}
@@ -112,7 +112,7 @@ func TestWhereRedirectsLeadIsDecidedAsCallsAre(t *testing.T) {
 	w.profile.Sandbox.Net = sandbox.NetOpen
 	w.Kernel = func() Kernel { return judged{"web_fetch https://b.test/": permit.Deny} }
 	held := 0
-	way, err := pageOf(w.Service, w.caller, func() func() { held++; return func() { held-- } })
+	way, err := pageOf(w.Service, w.caller, permit.WebTool, func() func() { held++; return func() { held-- } })
 	if err != nil {
 		t.Fatal(err)
 	}
