@@ -304,7 +304,7 @@ func TestRealCommandLinesAskForTheirSubagents(t *testing.T) {
 // A real claude that asks about a tool of its own and about one of the kernel at once, for two subagents, waits for both and has the answer of each.
 func TestAnAskOfARealClaudeBesideOneOfTheKernel(t *testing.T) {
 	u := newUser(t, "claude", nil)
-	var over atomic.Bool
+	var over, late atomic.Bool
 	u.Answer(func(r llmtest.Request) llmtest.Reply {
 		results := 0
 		for _, m := range r.Messages {
@@ -313,8 +313,12 @@ func TestAnAskOfARealClaudeBesideOneOfTheKernel(t *testing.T) {
 		res, _ := r.LastResult()
 		of := func(sub string) bool { return vendortest.Heard(r, "SUBTASK "+sub) && !vendortest.Heard(r, "do it") }
 		switch {
-		case of("A") && results == 0:
-			return bash("echo x >own")
+		case of("A") && results == 0: // in the second round it asks while the kernel waits for a person already
+			re := bash("echo x >own")
+			if late.Load() {
+				re.Delay = 3 * time.Second
+			}
+			return re
 		case of("B") && results == 0:
 			return use("mcp__rnix__spawn", map[string]any{"intent": "be a child"})
 		case results > 0 && !of("A") && !of("B") && !over.Load() && results < 200: // its subagents work beside it, and end with its turn
@@ -327,6 +331,7 @@ func TestAnAskOfARealClaudeBesideOneOfTheKernel(t *testing.T) {
 			{Name: "Agent", Input: `{"description":"b","prompt":"SUBTASK B","subagent_type":"general-purpose"}`}}}
 	})
 	for _, first := range []string{"spawn", "shell"} {
+		late.Store(first == "shell")
 		u.must("run", "-d", "--name", first, "--harness", "claude", "--ask", "shell echo *", "--ask", "spawn", "do it")
 		over.Store(false)
 		u.asks(2)

@@ -14,6 +14,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
 	"rnix/internal/soak"
+	"rnix/internal/testenv"
 )
 
 // pageApp has the scenarios of the page, and the packages that they need.
@@ -21,10 +22,7 @@ const pageApp = "../../internal/web/app"
 
 // A real agent CLI asks before it uses a tool of its own. It waits for what a person clicks on the page, goes on, and is told why something was denied.
 func TestRealCommandLinesAreAnsweredInABrowser(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("needs chromium")
-	}
+	chromium := testenv.Chromium(t)
 	for _, name := range []string{"node_modules/playwright-core", "e2e/asks_cli.mjs"} {
 		if _, err := os.Stat(filepath.Join(pageApp, name)); err != nil {
 			t.Skip("needs the packages of internal/web/app: npm ci there, or ./test")

@@ -22,6 +22,7 @@ import (
 const (
 	maxLine   = 16 << 20        // bytes of one line that are kept; the rest of a longer one is dropped
 	maxUnread = 16 << 20        // bytes of lines that nobody has read yet, beyond which the child waits for us
+	perLine   = 64              // bytes that count for a line besides its own
 	grace     = 3 * time.Second // between SIGTERM and SIGKILL, and between the end of the input and SIGTERM
 )
 
@@ -30,22 +31,28 @@ type child struct {
 	*proc.Child
 	stderr *proc.Ring
 	lines  chan []byte   // closed at the end of the output; who reads it calls read
-	unread atomic.Int64  // bytes of what is in lines
+	unread atomic.Int64  // bytes of what waits to be read
 	room   chan struct{} // has room for one: something was read
 	quit   chan struct{} // closed by stop: nobody reads lines any more
 	end    chan struct{} // closed when lines is
 	once   sync.Once
-	work   sync.WaitGroup // the reader, and the writer while there is something to say
+	work   sync.WaitGroup // the reader, who hands on what it has read, and the writer while there is something to say
+	more   chan struct{}  // has room for one: there is something in waiting, or it is closed
 
 	mu sync.Mutex
 	// +checklocks:mu
 	unsaid [][]byte // what is to be written to its standard input, in order
 	// +checklocks:mu
 	writing bool // somebody does
+	// +checklocks:mu
+	waiting [][]byte // lines on their way to lines
+	// +checklocks:mu
+	closed bool // nothing comes behind these
 }
 
-// launch starts a command line in the environment of the caller, confined as by says. Its life is not bound to ctx.
-func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string, by *Confined) (*child, error) {
+// launch starts a command line in the environment of the caller, confined as by says. Its life is not bound to ctx. What it asks on its standard streams about
+// its calls is answered by j, and is in no line; nil = nothing is.
+func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string, by *Confined, j *judging) (*child, error) {
 	caller := llm.CallerFrom(ctx)
 	env := caller.Env
 	if len(env) == 0 {
@@ -61,7 +68,7 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	} else {
 		spec.Input = cmd.Stdin
 	}
-	c := &child{stderr: proc.NewRing(0), lines: make(chan []byte, 64), room: make(chan struct{}, 1), quit: make(chan struct{}), end: make(chan struct{})}
+	c := &child{stderr: proc.NewRing(0), lines: make(chan []byte), more: make(chan struct{}, 1), room: make(chan struct{}, 1), quit: make(chan struct{}), end: make(chan struct{})}
 	spec.Stderr = c.stderr
 	p, err := s.Start(context.WithoutCancel(ctx), spec)
 	if err != nil {
@@ -69,9 +76,13 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	}
 	c.Child = p
 	c.work.Go(func() { // ends with the child's output, or when quit is closed; waited for by stop
+		defer c.close()
+		c.pass(p.Stdout(), func(line []byte) bool { return j != nil && j.take(line, c.say) })
+	})
+	c.work.Go(func() { // ends when all lines were read, or when quit is closed; waited for by stop
 		defer close(c.end)
 		defer close(c.lines)
-		c.pass(p.Stdout())
+		c.hand()
 	})
 	if cmd.KeepStdin {
 		c.say(cmd.Stdin)
@@ -79,8 +90,8 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	return c, nil
 }
 
-// pass passes on the lines of the output. What a line has beyond its limit is dropped.
-func (c *child) pass(out io.ReadCloser) {
+// pass reads the lines of the output, and passes on those that take does not take. What a line has beyond its limit is dropped.
+func (c *child) pass(out io.ReadCloser, take func(line []byte) bool) {
 	defer out.Close() // nothing is written to it
 	r := bufio.NewReaderSize(out, 64<<10)
 	var line []byte
@@ -90,7 +101,7 @@ func (c *child) pass(out io.ReadCloser) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if l := bytes.TrimSpace(line); len(l) > 0 && !c.add(l) {
+		if l := bytes.TrimSpace(line); len(l) > 0 && !take(l) && !c.add(l) {
 			return
 		}
 		if line = line[:0]; err != nil {
@@ -103,38 +114,76 @@ func (c *child) pass(out io.ReadCloser) {
 }
 
 // add puts a line behind those that were not read, and waits until there is room for it. It reports false when nobody
-// reads any more.
+// reads any more. How many lines wait does not count: what stands behind them may be a question.
 func (c *child) add(line []byte) bool {
-	for c.unread.Load() > 0 && c.unread.Load()+int64(len(line)) > maxUnread {
+	size := int64(len(line)) + perLine
+	for c.unread.Load() > 0 && c.unread.Load()+size > maxUnread {
 		select {
 		case <-c.room:
 		case <-c.quit:
 			return false
 		}
 	}
-	c.unread.Add(int64(len(line)))
+	c.unread.Add(size)
+	c.mu.Lock()
+	c.waiting = append(c.waiting, bytes.Clone(line))
+	c.mu.Unlock()
+	wake(c.more)
+	return true
+}
+
+// close notes that no line follows.
+func (c *child) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	wake(c.more)
+}
+
+// hand hands on the lines that wait, in order, until none follows or nobody reads any more.
+func (c *child) hand() {
+	for {
+		c.mu.Lock()
+		lines, over := c.waiting, c.closed
+		c.waiting = nil
+		c.mu.Unlock()
+		for _, line := range lines {
+			select {
+			case c.lines <- line:
+			case <-c.quit:
+				return
+			}
+		}
+		if over {
+			return
+		}
+		select {
+		case <-c.more:
+		case <-c.quit:
+			return
+		}
+	}
+}
+
+// wake wakes who waits for a channel that has room for one.
+func wake(c chan struct{}) {
 	select {
-	case c.lines <- bytes.Clone(line):
-		return true
-	case <-c.quit:
-		return false
+	case c <- struct{}{}:
+	default:
 	}
 }
 
 // read notes that a line was taken from lines.
 func (c *child) read(line []byte) {
-	c.unread.Add(-int64(len(line)))
-	select {
-	case c.room <- struct{}{}:
-	default:
-	}
+	c.unread.Add(-int64(len(line)) - perLine)
+	wake(c.room)
 }
 
 // spent reports whether the child has ended and all that it printed was read.
 func (c *child) spent() bool {
 	select {
 	case <-c.end:
-		return len(c.lines) == 0 && c.gone()
+		return c.gone()
 	default:
 		return false
 	}

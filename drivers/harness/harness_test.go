@@ -45,6 +45,13 @@ func (sheet) Question(b []byte) (agent.PermitEvent, error) {
 	}
 	return agent.PermitEvent{}, types.Errorf(types.ErrInvalid, "Judge", "sheet", "no question: %v", err)
 }
+func (sheet) Asks(line []byte) (p agent.PermitEvent, ok bool) {
+	e, err := agent.UnmarshalEvent(line)
+	if err == nil {
+		p, ok = e.(agent.PermitEvent)
+	}
+	return p, ok
+}
 func (sheet) Asked(e agent.PermitEvent) string              { return e.ToolUseID }
 func (sheet) Began(e agent.ToolUseEvent) string             { return e.ToolUseID }
 func (sheet) Interrupt() ([]byte, error)                    { return nil, nil }

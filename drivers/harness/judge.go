@@ -19,8 +19,7 @@ type Judge func(ctx context.Context, session, id, tool string, c permit.Call) ha
 // judging answers what one run of a command line asks before its calls.
 type judging struct {
 	s      *session
-	say    func(line []byte) // to its standard input
-	ctx    context.Context   // of all that is asked
+	ctx    context.Context // of all that is asked
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
@@ -61,11 +60,17 @@ func (j *judging) waits() bool {
 	return len(j.open) > 0
 }
 
-// take answers a question on its standard streams, or forgets one that was withdrawn.
-func (j *judging) take(e agent.PermitEvent) {
-	if j == nil {
-		return
+// take takes in a line of its output by which it asks on its standard streams, and reports whether it is one. It is answered by say beside whatever else is done: a
+// call of its own waits for no call of the kernel, which may take days. A question that was withdrawn is forgotten.
+func (j *judging) take(line []byte, say func(line []byte)) bool {
+	e, ok := j.s.cfg.CLI.Asks(line)
+	if ok {
+		j.answer(e, say)
 	}
+	return ok
+}
+
+func (j *judging) answer(e agent.PermitEvent, say func(line []byte)) {
 	if e.Withdrawn {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -82,7 +87,7 @@ func (j *judging) take(e agent.PermitEvent) {
 		defer done()
 		if v := j.decide(ctx, e); ctx.Err() == nil {
 			j.allowed(e, v)
-			j.say(j.s.cfg.CLI.Judge(e, v))
+			say(j.s.cfg.CLI.Judge(e, v))
 		}
 	})
 }

@@ -41,6 +41,38 @@ func TestACommandLineIsToldWhatBecomesOfItsCall(t *testing.T) {
 	}
 }
 
+// A call of the kernel may take days: a child is waited for, or a person. What the command line does beside it, as its subagents do, waits for none of that.
+func TestAQuestionIsAnsweredWhileTheKernelRunsACall(t *testing.T) {
+	many := `i=0; while [ $i -lt 1000 ]; do echo '{"kind":"system","subtype":"chatter"}'; i=$((i+1)); done` + "\n"
+	b := newBench(t, false, begun+heard+`while [ ! -e go ]; do read -t 0.05 L </dev/null; done`+"\n"+many+asks+"read -r A; echo \"$A\" >told\n"+strings.Replace(shell, `"content":"a b"`, `"content":"refused","isError":true`, 1)+finish+hang)
+	asked := make(chan struct{})
+	b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {
+		close(asked)
+		return harness.Verdict{Decision: permit.Deny, Why: "no"}
+	})
+	got := b.wanting(t.Context(), "")
+	wants := b.ask()
+	if len(wants.ToolCalls) != 1 {
+		t.Fatalf("%+v", wants)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	for t.Context().Err() == nil {
+		if text, err := os.ReadFile(filepath.Join(b.dir, "told")); err == nil && strings.TrimSpace(string(text)) == "judged r1 deny no" {
+			break
+		}
+	}
+	b.answer(wants.ToolCalls[0].ID, "the text")
+	if r := b.ask(); len(r.Done) != 1 || r.Done[0].Output != "refused" {
+		t.Errorf("%+v", r)
+	}
+	if text := <-got; text != "the text" {
+		t.Errorf("the call has %q", text)
+	}
+}
+
 func TestWhoDoesNotAskIsEnded(t *testing.T) {
 	b := newBench(t, false, begun+heard+shell+finish)
 	b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {

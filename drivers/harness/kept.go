@@ -256,7 +256,7 @@ func without(text io.Reader, pieces []string) (left []string, err error) {
 
 // printed is without for a record that the CLI prints. It reports false if it does not.
 func printed(ctx context.Context, s *session, args []string, dir string, pieces []string) (left []string, ok bool) {
-	c, err := launch(ctx, s.cfg.Start, &harness.Command{Program: s.cfg.Program, Args: args}, dir, &s.confined)
+	c, err := launch(ctx, s.cfg.Start, &harness.Command{Program: s.cfg.Program, Args: args}, dir, &s.confined, nil)
 	if err != nil {
 		return nil, false // the start of the session says why
 	}

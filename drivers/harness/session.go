@@ -231,7 +231,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		err = writeFiles(dir, cmd.Files)
 	}
 	if err == nil {
-		s.child, err = launch(ctx, s.cfg.Start, cmd, req.WorkDir, &s.confined)
+		s.child, err = launch(ctx, s.cfg.Start, cmd, req.WorkDir, &s.confined, grant.judging)
 	}
 	if err != nil {
 		shut()
@@ -241,9 +241,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		}
 		return err
 	}
-	if s.grant, s.shut, s.judging = grant, shut, grant.judging; judged {
-		s.judging.say = s.child.say
-	}
+	s.grant, s.shut, s.judging = grant, shut, grant.judging
 	used := at.Used
 	if at.Session != "" && at.Session == s.cliID { // what it has used since its last answer too
 		used = s.before

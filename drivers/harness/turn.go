@@ -175,8 +175,6 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
 			note("[" + e.ToolName + "] " + rnixctx.Elide(string(e.Input), 300))
 		}
-	case agent.PermitEvent:
-		s.judging.take(e)
 	case agent.ToolResultEvent:
 		if t, ok := s.running[e.ToolUseID]; ok {
 			delete(s.running, e.ToolUseID)

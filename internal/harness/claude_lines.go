@@ -74,9 +74,7 @@ func (l *claudeLines) Line(b []byte) []agent.Event {
 		return l.limit(b)
 	case "control_response":
 		return l.control(b)
-	case "control_request", "control_cancel_request":
-		return l.asks(&in, b)
-	}
+	} // requests are read by Asks
 	return nil
 }
 

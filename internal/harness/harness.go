@@ -41,6 +41,9 @@ type CLI interface {
 	// Judge returns the answer to a PermitEvent: what has to be written to its standard input, or is printed by Place.Judge for one
 	// that asks by it (Abilities.Hook).
 	Judge(e agent.PermitEvent, v Verdict) []byte
+	// Asks reads a line of its output by which one asks on its standard streams; false for any other line. It holds for itself: whoever runs the
+	// program answers it as soon as it is there, whatever stands before it, since the call is not made before.
+	Asks(line []byte) (e agent.PermitEvent, ok bool)
 	// Question reads what one that asks by Place.Judge gives it. INVALID if it is no question.
 	Question(b []byte) (agent.PermitEvent, error)
 	// Asked and Began return what a question and the call in the output have in common; empty if the output does not tell of the call, or if it is of a

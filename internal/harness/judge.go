@@ -1,6 +1,8 @@
 package harness
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"rnix/agent"
@@ -69,6 +71,7 @@ func (claude) judgeFirst() ([]byte, error) {
 
 // claudeAsks is a line by which claude asks about a call, or does not ask any more.
 type claudeAsks struct {
+	Type    string `json:"type"`
 	ID      string `json:"request_id"`
 	Request struct {
 		Subtype string `json:"subtype"`
@@ -81,20 +84,20 @@ type claudeAsks struct {
 	} `json:"request"`
 }
 
-func (l *claudeLines) asks(in *claudeLine, b []byte) []agent.Event {
+// Asks is as CLI has it.
+func (claude) Asks(line []byte) (e agent.PermitEvent, ok bool) {
+	if !bytes.Contains(line, []byte(`"control_`)) { // most lines are others, and some are long
+		return e, false
+	}
 	var a claudeAsks
-	if json.Unmarshal(b, &a) != nil || a.ID == "" {
-		return nil // what is not answered is not run
+	if json.Unmarshal(line, &a) != nil || a.ID == "" {
+		return e, false // what is not answered is not run
 	}
-	if in.Type == "control_cancel_request" {
-		return []agent.Event{agent.PermitEvent{RequestID: a.ID, Withdrawn: true}}
+	switch {
+	case a.Type == "control_cancel_request":
+		return agent.PermitEvent{RequestID: a.ID, Withdrawn: true}, true
+	case a.Type != "control_request" || a.Request.Subtype != "hook_callback":
+		return e, false
 	}
-	if a.Request.Subtype != "hook_callback" {
-		return nil
-	}
-	id := a.Request.CallID
-	if id == "" {
-		id = a.Request.Input.CallID
-	}
-	return []agent.Event{agent.PermitEvent{RequestID: a.ID, ToolUseID: id, ToolName: a.Request.Input.Tool, Input: object(a.Request.Input.Input)}}
+	return agent.PermitEvent{RequestID: a.ID, ToolUseID: cmp.Or(a.Request.CallID, a.Request.Input.CallID), ToolName: a.Request.Input.Tool, Input: object(a.Request.Input.Input)}, true
 }

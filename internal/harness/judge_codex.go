@@ -68,6 +68,9 @@ func notAQuestion(name string) error {
 	return types.Errorf(types.ErrInvalid, "Judge", name, "what its hook was given is no question about a call")
 }
 
+// Asks is as CLI has it: codex asks by Place.Judge.
+func (codex) Asks([]byte) (e agent.PermitEvent, ok bool) { return e, false }
+
 // Judge is as CLI has it. codex takes another input for a command only, and would run the first one in place of an input without a command.
 func (codex) Judge(e agent.PermitEvent, v Verdict) []byte {
 	said := map[string]any{"hookEventName": "PreToolUse"}

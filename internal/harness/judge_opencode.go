@@ -44,6 +44,9 @@ func (opencode) Question(b []byte) (agent.PermitEvent, error) {
 	return agent.PermitEvent{RequestID: q.Call, ToolUseID: q.Call, ToolName: q.Tool, Input: object(q.Input)}, nil
 }
 
+// Asks is as CLI has it: opencode asks by Place.Judge.
+func (opencode) Asks([]byte) (e agent.PermitEvent, ok bool) { return e, false }
+
 // Judge is as CLI has it.
 func (opencode) Judge(_ agent.PermitEvent, v Verdict) []byte {
 	said := map[string]any{"allow": true}

@@ -40,11 +40,17 @@ func TestClaudeAsksOnlyWhereItIsJudged(t *testing.T) {
 }
 
 func TestClaudesQuestionsAreAnswered(t *testing.T) {
-	got, _ := read(t, "claude",
+	var got []agent.Event
+	for _, line := range []string{
 		`{"type":"control_request","request_id":"r1","request":{"subtype":"hook_callback","callback_id":"rnix","tool_use_id":"t1","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}}}`,
 		`{"type":"control_request","request_id":"r2","request":{"subtype":"hook_callback","input":{"tool_name":"Read","tool_input":[],"tool_use_id":"t2"}}}`,
 		`{"type":"control_request","request_id":"r3","request":{"subtype":"something_new"}}`, `{"type":"control_request","request":{"subtype":"hook_callback"}}`,
-		`{"type":"control_cancel_request","request_id":"r1"}`)
+		`{"type":"control_cancel_request","request_id":"r1"}`, `{"type":"control_response","request_id":"r9","request":{"subtype":"hook_callback"}}`, `"control_request"`,
+		`{"type":"assistant","request_id":"r9","text":"\"type\":\"control_request\"","request":{"subtype":"hook_callback"}}`} {
+		if e, ok := (claude{}).Asks([]byte(line)); ok {
+			got = append(got, e)
+		}
+	}
 	want := []agent.Event{
 		agent.PermitEvent{RequestID: "r1", ToolUseID: "t1", ToolName: "Bash", Input: json.RawMessage(`{"command":"ls"}`)},
 		agent.PermitEvent{RequestID: "r2", ToolUseID: "t2", ToolName: "Read", Input: json.RawMessage(`{}`)},

@@ -17,6 +17,7 @@ import (
 
 	"rnix/internal/event"
 	"rnix/internal/parallel"
+	"rnix/internal/testenv"
 	"rnix/ipc"
 )
 
@@ -89,10 +90,7 @@ func hasBrowser(t *testing.T) string {
 			t.Skip("needs the packages of internal/web/app: npm ci there, or ./test")
 		}
 	}
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("needs chromium")
-	}
+	path := testenv.Chromium(t)
 	endpoint, err := startBrowser(path)
 	if err != nil {
 		t.Fatal(err)
