@@ -88,6 +88,7 @@ func TestRulesKnowTheToolsThatThereAre(t *testing.T) {
 		return llmtest.Reply{Text: "done"}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	configure(t, s, "config.yaml", "web: {search: {engine: searxng, url: 'http://127.0.0.1:1'}}\n")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()}); err != nil {
 		t.Fatal(err)
