@@ -45,14 +45,14 @@ func ParseURL(text string) (*url.URL, Target, error) {
 	return u, t, nil
 }
 
-// shownURL returns what may be a URL without what may be a name and a password in it.
+// shownURL returns what may be a URL without what may be a name and a password in it, in which there may be slashes.
 func shownURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
 		return text
 	}
-	host, _, _ := strings.Cut(rest, "/")
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+	at := strings.LastIndexByte(rest, '@')
+	if at >= 0 && (strings.IndexByte(rest[:at], ':') >= 0 || strings.IndexByte(rest[:at], '/') < 0) {
 		rest = "..." + rest[at:]
 	}
 	return scheme + "://" + rest

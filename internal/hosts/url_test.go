@@ -38,6 +38,7 @@ func TestOtherURLsAreRefused(t *testing.T) {
 		"https:///x":                               "names no host",
 		"https://me:sesame@example.com/":           "credentials are never sent",
 		"https://me@example.com/":                  "credentials are never sent",
+		"https://me:pa/sesame@example.com/":        "cannot be read",
 		"https://a b/":                             "cannot be read",
 		"https://exa\nmple.com/":                   "cannot be read",
 		"https://example.com\\@evil.com":           "cannot be read",

@@ -86,8 +86,8 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 	}
 	r := step.Answered{Number: req.Number, Allow: req.Allow, Input: req.Input, Because: req.Because, Text: req.Text}
 	err = d.tell(ctx, &a, r)
-	if g := resp.Grant; g != nil && types.CodeOf(err) == types.ErrNotFound { // another answer was first: what this one would have granted is not granted
-		return resp, errors.Join(err, takeBack(ctx, d, g))
+	if g := resp.Grant; g != nil && err != nil { // another answer was first, or who answers has gone: what this one would have granted is not granted
+		return resp, errors.Join(err, takeBack(context.WithoutCancel(ctx), d, g))
 	}
 	return resp, err
 }

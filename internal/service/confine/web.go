@@ -99,7 +99,7 @@ func (p *page) Follow(ctx context.Context, url string) error {
 	call.Fixed = true // the server has said it
 	answer, err := p.s.Kernel().AskFor(ctx, p.of, permit.WebTool+" "+url, call)
 	switch {
-	case types.CodeOf(err) == types.ErrNotFound: // nobody's process: a person has asked for it
+	case types.CodeOf(err) == types.ErrNotFound && p.of == (types.UUID{}): // nobody's process: a person has asked for it
 		return nil
 	case err != nil:
 		return err
