@@ -8,15 +8,17 @@ import (
 	"rnix/internal/permit"
 )
 
-// commands are the tools of command lines that run one, and files those that do what tools of the kernel's do: rules are about these by the
+// commands are the tools of command lines that run one, and does has those that do what tools of the kernel's do: rules are about these by the
 // kernel's names.
 var (
 	commands = map[string]bool{"Bash": true, "PowerShell": true, "Monitor": true, "bash": true}
-	files    = map[string]struct{ tool, path string }{
+	does     = map[string]struct{ tool, path string }{
 		"Read": {"read_file", fsPath}, "Glob": {"glob", fsPath}, "Grep": {"grep", fsPath}, "LS": {"list_files", fsPath},
 		"Write": {"write_file", workspacePath}, "Edit": {"edit_file", workspacePath}, "MultiEdit": {"edit_file", workspacePath}, "NotebookEdit": {"edit_file", workspacePath},
 		"view_image": {"read_file", fsPath},
 		"read":       {"read_file", fsPath}, "glob": {"glob", fsPath}, "grep": {"grep", fsPath}, "list": {"list_files", fsPath},
+		"WebFetch": {permit.WebTool, permit.WebPath}, "webfetch": {permit.WebTool, permit.WebPath},
+		"WebSearch": {permit.SearchTool, permit.SearchPath}, "websearch": {permit.SearchTool, permit.SearchPath},
 		"write": {"write_file", workspacePath}, "edit": {"edit_file", workspacePath}, "multiedit": {"edit_file", workspacePath},
 	}
 )
@@ -29,8 +31,8 @@ const (
 // Ruled is a call of a tool of a command line's own as rules know it: one call, or for a patch one for each thing that it does. Their working
 // directory is not set.
 func Ruled(tool string, input json.RawMessage) []permit.Call {
-	c := permit.Call{Tool: tool, Input: input}
-	if f, ok := files[tool]; ok {
+	c := permit.Call{Tool: tool, Own: tool, Input: input}
+	if f, ok := does[tool]; ok {
 		c.Tool, c.Path = f.tool, f.path
 	} else if commands[tool] {
 		c.Tool, c.Path = "shell", permit.ShellPath

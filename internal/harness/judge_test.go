@@ -81,6 +81,12 @@ func TestRulesKnowClaudesToolsByTheKernelsNames(t *testing.T) {
 		{"edit_file *.ipynb", "NotebookEdit", `{"notebook_path":"/w/a.ipynb"}`},
 		{"read_file /etc/**", "Read", `{"file_path":"/etc/passwd"}`},
 		{"WebFetch", "WebFetch", `{"url":"https://x"}`},
+		{"web_fetch", "WebFetch", `{"url":"https://x"}`},
+		{"web_fetch *.x.test", "webfetch", `{"url":"https://a.x.test/y","format":"markdown"}`},
+		{"/dev/web", "WebSearch", `{"query":"x"}`},
+		{"web_search", "websearch", `{"query":"x"}`},
+		{"Bash git push *", "Bash", `{"command":"git push origin"}`},
+		{"Read", "Read", `{"file_path":"/etc/passwd"}`},
 		{"shell git push *", "bash", `{"command":"git push origin","description":"x"}`},
 		{"write_file docs/**", "write", `{"filePath":"/w/docs/a.md"}`},
 		{"edit_file docs/**", "edit", `{"filePath":"docs/a.md"}`},
@@ -105,7 +111,7 @@ func TestRulesWithNamesOfAgentCLIsAreDoubtedWithOurs(t *testing.T) {
 	for name := range commands {
 		names = append(names, name)
 	}
-	for name := range files {
+	for name := range does {
 		names = append(names, name)
 	}
 	for _, name := range names {

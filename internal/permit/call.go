@@ -15,6 +15,7 @@ type Call struct {
 	Path  string          // of the device
 	Input json.RawMessage // a JSON object
 	Dir   string          // where the process works; absolute, clean
+	Own   string          // the name that an agent CLI has for a tool of its own; rules may name that, too. Empty = Tool, or it is no such tool
 	// Fixed says that a person cannot have something else run in its place.
 	Fixed bool
 	// Real returns where a file is, absolute, when links are followed; "" = that is not known. nil = there are no links.

@@ -33,6 +33,10 @@ func Ours(tool string) string {
 		return "write_file"
 	case "Edit", "MultiEdit", "NotebookEdit", "edit", "multiedit":
 		return "edit_file"
+	case "WebFetch", "webfetch":
+		return WebTool
+	case "WebSearch", "websearch":
+		return SearchTool
 	}
 	return ""
 }
@@ -58,7 +62,7 @@ func Doubt(text string) string {
 	case slices.ContainsFunc(Tools(), func(t string) bool { return like(r.tool, t) }):
 		return ""
 	case Ours(r.tool) != "":
-		return "agent CLIs' " + r.tool + " has another name in rules" + meant(Ours(r.tool), r.pattern)
+		return "only agent CLIs have a tool of this name" + meant(Ours(r.tool), r.pattern)
 	case r.tool[0] >= 'A' && r.tool[0] <= 'Z': // of an agent CLI
 		return ""
 	}

@@ -11,14 +11,15 @@ func TestARuleThatNamesNothingIsDoubted(t *testing.T) {
 		"git":               command + `"shell git *"`,
 		"shel":              `no tool has this name; did you mean "shell"?`,
 		"write-file":        `no tool has this name; did you mean "write_file"?`,
-		"Bash git push *":   `agent CLIs' Bash has another name in rules; did you mean "shell git push *"?`,
-		"Edit docs/**":      `agent CLIs' Edit has another name in rules; did you mean "edit_file docs/**"?`,
+		"Bash git push *":   `only agent CLIs have a tool of this name; did you mean "shell git push *"?`,
+		"Edit docs/**":      `only agent CLIs have a tool of this name; did you mean "edit_file docs/**"?`,
+		"WebFetch":          `only agent CLIs have a tool of this name; did you mean "web_fetch"?`,
 		"/dev/shel":         `no tool has this device; did you mean "/dev/shell"?`,
 		"/usr/bin/git push": "no tool has this device",
 		"plan":              command + `"shell plan *"`,
 		"xyz*":              command + `"shell xyz*"`,
 		// What is there, or can be.
-		"shell": "", "shell git push *": "", "*": "", "*_file x": "", "/dev": "", "/dev/workspace": "", "/mnt/mcp/github": "", "github_*": "", "github_push": "", "WebFetch": "", "mcp__x__y": "",
+		"shell": "", "shell git push *": "", "*": "", "*_file x": "", "/dev": "", "/dev/workspace": "", "/mnt/mcp/github": "", "github_*": "", "github_push": "", "Agent": "", "mcp__x__y": "",
 		"/sys/ask": "", "ask": "", "host": "", "host *.a.test": "", "/dev/": "",
 	} {
 		if got := Doubt(text); got != want {

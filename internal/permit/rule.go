@@ -100,7 +100,7 @@ func (r Rule) names(c *Call) bool {
 	if strings.HasPrefix(r.tool, "/") {
 		return c.Path == r.tool || strings.HasPrefix(c.Path, r.tool+"/")
 	}
-	return like(r.tool, c.Tool)
+	return like(r.tool, c.Tool) || c.Own != "" && like(r.tool, c.Own)
 }
 
 // like reports whether a text is that of a pattern in which * stands for any characters.

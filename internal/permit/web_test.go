@@ -72,3 +72,12 @@ func TestGrantsOfPages(t *testing.T) {
 		t.Error("a pattern is granted that does not cover the call")
 	}
 }
+
+func TestARuleWithTheOwnNameOfACLIsToolIsAboutThatAlone(t *testing.T) {
+	for own, want := range map[string]Decision{"Read": Deny, "": Allow} {
+		c := Call{Tool: "read_file", Own: own, Path: "/dev/fs", Input: []byte(`{"path":"x"}`), Dir: "/w"}
+		if v := (Settings{Layers: []Rules{{Deny: []string{"Read"}}}}).Judge(&c); v.Decision != want {
+			t.Errorf("%q: %v", own, v)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 		return resp, types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(a.Number, 10), "the input has %s, which only stands for a secret that is not shown; the call would get these words: write what it needs in another way, allow the call as it is, or deny it", mark)
 	}
 	if a.Fixed && a.Path == permit.WebPath && len(req.Input) > 0 {
-		return resp, types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(req.Number, 10), "the server redirects to this URL, and to no other: allow it or deny it")
+		return resp, types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(req.Number, 10), "it is this URL and no other: allow it or deny it")
 	}
 	if a.Fixed && len(req.Input) > 0 {
 		return resp, types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(req.Number, 10), "the agent CLI takes nothing else in place of this call; allow it as it is, or refuse it and say why")
