@@ -131,6 +131,18 @@ func Labels(as []Attachment) string {
 	return strings.Join(lines, "\n")
 }
 
+// WithLabels returns a text with a line for each attachment that it does not name yet.
+func WithLabels(text string, as []Attachment) string {
+	missing := slices.DeleteFunc(slices.Clone(as), func(a Attachment) bool { return strings.Contains(text, a.Label()) })
+	switch {
+	case len(missing) == 0:
+		return text
+	case text == "":
+		return Labels(missing)
+	}
+	return text + "\n\n" + Labels(missing)
+}
+
 // AttachmentsIn returns the attachments of messages, each once.
 func AttachmentsIn(ms []Message) (out []Attachment) {
 	for i := range ms {

@@ -18,6 +18,8 @@ var (
 type SendRequest struct {
 	Target string `json:"target"`
 	Text   string `json:"text"` // at most 1 MiB
+	// Attachments are images and PDFs that the model is shown with it, as in SpawnRequest.
+	Attachments []Attachment `json:"attachments,omitempty"`
 	// WaitRoom says that a full mailbox is waited for, at most TimeoutMs milliseconds (0 = as long as the
 	// client stays), and is no error.
 	WaitRoom  bool  `json:"wait_room,omitempty"`

@@ -17,6 +17,8 @@ type ResumeRequest struct {
 	FromStep *int `json:"from_step,omitempty"`
 	// NewInput is a message of the user at the point of resume.
 	NewInput string `json:"new_input,omitempty"`
+	// Attachments are images and PDFs that the model is shown with NewInput, as in SpawnRequest.
+	Attachments []Attachment `json:"attachments,omitempty"`
 
 	Provider         string   `json:"provider,omitempty"`
 	Model            string   `json:"model,omitempty"`

@@ -86,7 +86,7 @@ func asLetters(ms []*Message) []actions.Letter {
 	out := make([]actions.Letter, len(ms))
 	for i, m := range ms {
 		mail := m.Mail()
-		out[i] = actions.Letter{Seq: m.Seq, From: m.From, Name: mail.Name, Text: bounded(m)}
+		out[i] = actions.Letter{Seq: m.Seq, From: m.From, Name: mail.Name, Text: bounded(m), Attachments: shownWith(ms[i : i+1])}
 	}
 	return out
 }

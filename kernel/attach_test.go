@@ -14,6 +14,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -123,3 +124,77 @@ func TestASpawnWithWhatCannotBeAttachedLeavesNoTrace(t *testing.T) {
 }
 
 var _ Store = (*blobStore)(nil)
+
+// What is shown with a message is kept before the message is taken, and the model is shown it where it gets the message: with what a person says, with what
+// others send, and with what its call of recv has taken.
+func TestAMessageBringsItsAttachments(t *testing.T) {
+	said, sent, taken := aPicture(t, 3), aPicture(t, 4), aPicture(t, 5)
+	s, m := newSys(t, func(c *Config) { c.Store = &blobStore{memStore: c.Store.(*memStore)} }), newStepModel()
+	s.model, s.tool = m.model, func(context.Context, vfs.Caller) (string, error) { return "ok", nil }
+	pid := s.spawn()
+	<-m.asked
+	post := func(kind step.MailKind, name string, data []byte) {
+		t.Helper()
+		as, err := s.Attach(pid, []vfs.Attachment{{Name: name, Data: data}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Post(t.Context(), pid, step.Mail{Kind: kind, Text: rnixctx.WithLabels("look", as), Attachments: as}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Attach(pid, []vfs.Attachment{{Name: "fine.png", Data: said}, {Name: "bad.png", Data: []byte("no picture")}}); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "bad.png") {
+		t.Error(err)
+	}
+	post(step.MailMessage, "sent.png", sent)
+	post(step.MailSteer, "said.png", said)
+	m.say(reply{Calls: []string{"tool {}"}})
+	<-m.asked
+	post(step.MailMessage, "taken.png", taken)
+	m.say(reply{Calls: []string{`recv {"timeout_s":0}`}})
+	<-m.asked
+	m.say(reply{Content: "done"})
+	e := s.await(pid, event.Exited)
+	var got []string
+	for _, r := range s.stores.of(e.UUID).committed {
+		if r.Message == nil {
+			continue
+		}
+		for _, a := range r.Message.Attachments {
+			got = append(got, string(r.Message.Role)+" "+a.Name)
+			if !strings.Contains(r.Message.Content, a.Label()) {
+				t.Errorf("%q does not name %s", r.Message.Content, a.Name)
+			}
+		}
+	}
+	if want := "user said.png, user sent.png, tool taken.png"; strings.Join(got, ", ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	if _, err := s.Attach(pid, []vfs.Attachment{{Name: "late.png", Data: said}}); types.CodeOf(err) != types.ErrBrokenPipe && types.CodeOf(err) != types.ErrNotFound {
+		t.Errorf("of one that has ended: %v", err)
+	}
+}
+
+// A prompt gets no more files at once than a message may have, and the messages behind them with the next.
+func TestMessagesWithManyAttachmentsComeInPortions(t *testing.T) {
+	var ms []*Message
+	for range 3 {
+		ms = append(ms, &Message{Data: []byte("x"), mail: &step.Mail{Attachments: make([]rnixctx.Attachment, 9)}})
+	}
+	if n := portion(ms); n != 2 {
+		t.Errorf("%d messages at once", n)
+	}
+	ms[0].mail.Attachments = make([]rnixctx.Attachment, rnixctx.MaxAttachments)
+	if n := portion(ms); n != 1 {
+		t.Errorf("%d messages at once", n)
+	}
+}
+
+// Whoever takes a message out of a mailbox by hand is told that a model was not shown what came with it.
+func TestATakenMessageSaysWhatWasNotShown(t *testing.T) {
+	a := rnixctx.Attachment{Name: "a.png", Media: "image/png", Width: 1, Height: 1, Bytes: 70}
+	m := &Message{Data: []byte(rnixctx.WithLabels("look", []rnixctx.Attachment{a})), mail: &step.Mail{Attachments: []rnixctx.Attachment{a}}}
+	if got := m.Said(); !strings.HasPrefix(got, "look\n\n[image a.png 1×1, 70 bytes]\n[a.png is not shown: ") {
+		t.Errorf("%q", got)
+	}
+}

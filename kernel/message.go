@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/kernel/internal/mailbox"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // IPCManager carries data between processes.
@@ -54,6 +56,12 @@ func (k *KernelImpl) SendContext(ctx context.Context, sender, target types.PID, 
 // process that keeps no messages, such as a supervisor, is INVALID.
 func (k *KernelImpl) Post(ctx context.Context, target types.PID, m step.Mail, wait bool) (uint64, error) {
 	return k.mail.deliverMail(ctx, target, m, wait)
+}
+
+// Attach makes images and documents durable that go along with a message for an agent which lives, before the message is sent: what Post is
+// given names them. Errors are as those of Post.
+func (k *KernelImpl) Attach(target types.PID, given []vfs.Attachment) ([]rnixctx.Attachment, error) {
+	return k.mail.attach(target, given)
 }
 
 // errNoAgent is the cause when a message for an agent is sent to another process.

@@ -25,7 +25,7 @@ func (h postman) Deliver() error {
 	}
 	for _, m := range h.p.box.Take(isSteer) {
 		h.p.post.took(m)
-		if err := h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: string(m.Data)}, m); err != nil {
+		if err := h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: string(m.Data), Attachments: shownWith([]*Message{m})}, m); err != nil {
 			return err
 		}
 	}
@@ -33,7 +33,7 @@ func (h postman) Deliver() error {
 	if len(ms) == 0 {
 		return nil
 	}
-	return h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: mailText(ms, h.p.box.Len())}, ms...)
+	return h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: mailText(ms, h.p.box.Len()), Attachments: shownWith(ms)}, ms...)
 }
 
 // mailAtOnce are the messages that a model gets at once, the oldest first; none that a person has said.

@@ -82,9 +82,10 @@ func bars(b *strings.Builder, text string) {
 
 // portion returns how many of the messages a prompt gets at once: as many as fit, and at least one.
 func portion(ms []*Message) int {
-	room := promptMessages
+	room, files := promptMessages, rnixctx.MaxAttachments
 	for i, m := range ms {
-		if room -= min(len(m.Data), promptMessage); room < 0 && i > 0 {
+		files -= len(shownWith(ms[i : i+1]))
+		if room -= min(len(m.Data), promptMessage); (room < 0 || files < 0) && i > 0 {
 			return i
 		}
 	}

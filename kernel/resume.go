@@ -26,6 +26,8 @@ type From struct {
 	Was step.Settled
 	// Input is what a person says at the point of resume; empty = nothing.
 	Input string
+	// given is what is shown with Input, when it is kept.
+	given []rnixctx.Attachment
 	// Person says that a person wants it: however often the daemon has broken off in its step, it counts anew.
 	Person bool
 	// Note is said to the model before it goes on, if the conversation does not say what to do next; empty
@@ -103,8 +105,8 @@ func (f *From) open(undoable bool) *loop.Open {
 			c.Intent = &in
 		}
 	}
-	for _, text := range f.inputs() {
-		o.After = append(o.After, rnixctx.Message{Role: rnixctx.RoleUser, Content: text})
+	for _, said := range f.inputs() {
+		o.After = append(o.After, said.Message())
 	}
 	return o
 }
@@ -119,12 +121,17 @@ func (f *From) end() *loop.End {
 }
 
 // inputs returns what persons have said that is not in the conversation yet.
-func (f *From) inputs() []string {
+func (f *From) inputs() []step.Said {
 	in := slices.Clip(f.State.Inputs)
 	if f.Input != "" {
-		in = append(in, f.Input)
+		in = append(in, f.said())
 	}
 	return in
+}
+
+// said is Input with what is shown with it.
+func (f *From) said() step.Said {
+	return step.Said{Text: rnixctx.WithLabels(f.Input, f.given), Attachments: f.given}
 }
 
 // begin writes what a history begins with, durably: the settled options and the intent.
@@ -137,9 +144,7 @@ func begin(k *KernelImpl, p *Process) error {
 	if first.Attachments, err = keepGiven(k, p); err != nil {
 		return err
 	}
-	if len(first.Attachments) > 0 {
-		first.Content += "\n\n" + rnixctx.Labels(first.Attachments)
-	}
+	first.Content = rnixctx.WithLabels(first.Content, first.Attachments)
 	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
 		return err
 	}
@@ -161,7 +166,10 @@ func begin(k *KernelImpl, p *Process) error {
 }
 
 // goOn writes what a new run of a history begins with, durably.
-func goOn(k *KernelImpl, p *Process, f *From) error {
+func goOn(k *KernelImpl, p *Process, f *From) (err error) {
+	if f.given, err = keepGiven(k, p); err != nil { // before the record that names it
+		return err
+	}
 	if err := k.ctxMgr.Append(p.CtxID, f.State.Messages...); err != nil {
 		return err
 	}
@@ -175,15 +183,15 @@ func goOn(k *KernelImpl, p *Process, f *From) error {
 	}
 	recs := []step.Record{{Kind: step.KindMarker, Marker: begins}}
 	if f.Input != "" {
-		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerInput, PID: p.PID, Text: f.Input}})
+		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: step.InputMarker(p.PID, f.said())})
 	}
 	if f.State.Open == nil {
 		said := f.inputs()
 		if len(said) == 0 && f.Note != "" && f.end() == nil {
-			said = []string{f.Note}
+			said = []step.Said{{Text: f.Note}}
 		}
-		for _, text := range said {
-			m := rnixctx.Message{Role: rnixctx.RoleUser, Content: text}
+		for i := range said {
+			m := said[i].Message()
 			if err := k.ctxMgr.Append(p.CtxID, m); err != nil {
 				return err
 			}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"rnix/agent"
-	rnixctx "rnix/context"
-	"rnix/internal/media"
 	"rnix/internal/redact"
 	"rnix/internal/schema"
 	"rnix/internal/step"
@@ -79,16 +77,15 @@ func sound(intent string, opts *SpawnOpts, secrets *redact.Set) error {
 	if err := noSecretIn(secrets, opts); err != nil {
 		return err
 	}
-	if len(opts.Attachments) > rnixctx.MaxAttachments {
-		return bad("%d files are attached and at most %d are taken", len(opts.Attachments), rnixctx.MaxAttachments)
+	if err := CheckAttachments("Spawn", opts.Attachments); err != nil {
+		return err
 	}
-	for _, a := range opts.Attachments {
-		if _, err := media.Check(a.Data); err != nil {
-			return types.Errorf(types.ErrInvalid, "Spawn", attachmentName(a.Name), "cannot be attached: %w", err)
-		}
-	}
-	if opts.From != nil && len(opts.Inputs)+len(opts.Attachments) > 0 {
+	switch from := opts.From; {
+	case from == nil:
+	case len(opts.Inputs) > 0:
 		return bad("a resumed history has the inputs that it began with: give From.Input")
+	case len(opts.Attachments) > 0 && from.Input == "":
+		return bad("files are attached to what is said, and nothing is: give From.Input")
 	}
 	return nil
 }

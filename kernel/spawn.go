@@ -56,7 +56,7 @@ type SpawnOpts struct {
 	// where they are long, and finds each as a whole at /proc/self/inputs/<name>. The one named "pipe" is
 	// what came out of a pipe. They stay with the history.
 	Inputs []Input
-	// Attachments are images and documents that the model is shown with its intent. They stay with the history.
+	// Attachments are images and documents that the model is shown with its intent, or with From.Input. They stay with the history.
 	Attachments []vfs.Attachment
 
 	// Env is the composed environment of OS children. Secret looks up credentials for drivers. Both

@@ -73,6 +73,9 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 		return nil, errOver(s.cfg.Name)
 	default:
 	}
+	worded := *req
+	worded.Messages = llm.Described(req.Messages) // it is told words alone
+	req = &worded
 	if s.last != nil {
 		if s.given < maxGiven && !taken(s, req.Messages) {
 			return s.giveAgain(req), nil

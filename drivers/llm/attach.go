@@ -28,8 +28,8 @@ const (
 	whyDamaged     = "its file in the history is damaged"
 )
 
-// described returns messages with a line in the place of each attachment, for models that are asked in words alone.
-func described(ms []rnixctx.Message) []rnixctx.Message {
+// Described returns messages with a line in the place of each attachment, for models that are asked in words alone: it says that they are not shown it.
+func Described(ms []rnixctx.Message) []rnixctx.Message {
 	return showing(ms, func(a *rnixctx.Attachment) string {
 		if a.Image() {
 			return whyNoImages

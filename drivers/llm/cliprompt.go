@@ -16,7 +16,7 @@ const transcriptHead = "This is the conversation so far. Each part begins with a
 
 // Transcript writes a conversation. A single message of the user stands for itself.
 func Transcript(ms []rnixctx.Message) string {
-	ms = described(ms)
+	ms = Described(ms)
 	if len(ms) == 1 && ms[0].Role == rnixctx.RoleUser {
 		return ms[0].Content
 	}
@@ -29,7 +29,7 @@ func Transcript(ms []rnixctx.Message) string {
 // Continuation writes what was added to a conversation that the model has seen before. said are the
 // calls of its last answer.
 func Continuation(ms []rnixctx.Message, said []rnixctx.ToolCall) string {
-	ms = described(ms)
+	ms = Described(ms)
 	if len(ms) == 1 && ms[0].Role == rnixctx.RoleUser {
 		return ms[0].Content
 	}

@@ -4,21 +4,18 @@ import (
 	"errors"
 	"fmt"
 
+	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/types"
 )
 
-// attachments looks for the images and documents of the conversation. Nothing can bring back what is lost; the model is told that it is
-// missing, and what it has said of it is in the conversation.
+// attachments looks for the images and documents of the conversation, and of the messages that wait for it. Nothing can bring back what is lost; the
+// model is told that it is missing, and what it has said of it is in the conversation.
 func (o *Options) attachments(h *history) {
 	seen := map[string]bool{}
-	for i := range h.records {
-		m := h.records[i].Message
-		if m == nil {
-			continue
-		}
-		for j := range m.Attachments {
-			a := &m.Attachments[j]
+	look := func(as []rnixctx.Attachment) {
+		for i := range as {
+			a := &as[i]
 			if seen[a.SHA256] {
 				continue
 			}
@@ -29,6 +26,14 @@ func (o *Options) attachments(h *history) {
 				}
 				h.find(Finding{File: step.AttachmentFile(a.SHA256), Severity: Warning, What: fmt.Sprintf("a model cannot be shown %s again: %v", a.Label(), err)})
 			}
+		}
+	}
+	for i := range h.records {
+		look(step.AttachedTo(&h.records[i]))
+	}
+	if h.state != nil {
+		for i := range h.state.Mail {
+			look(h.state.Mail[i].Attachments)
 		}
 	}
 }

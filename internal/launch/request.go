@@ -6,6 +6,7 @@ import (
 
 	"rnix/internal/price"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -48,8 +49,10 @@ func CheckResume(req *ipc.ResumeRequest) error {
 		return bad("the new input is not UTF-8")
 	case req.NewInput != "" && strings.TrimSpace(req.NewInput) == "":
 		return bad("the new input is blank")
+	case req.NewInput == "" && len(req.Attachments) > 0:
+		return bad("files are attached to a new input, and there is none: say what the agent should do with them")
 	}
-	return nil
+	return service.CheckAttached("Resume", req.Attachments)
 }
 
 func valuesOf(m map[string]string) []string {
@@ -62,7 +65,7 @@ func valuesOf(m map[string]string) []string {
 
 // Changes reports whether a request asks for more than to go on.
 func Changes(req *ipc.ResumeRequest) bool {
-	return req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" ||
+	return req.NewInput != "" || len(req.Attachments) > 0 || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" ||
 		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil || req.TimeoutMs != nil || req.Sandbox != "" || req.Net != "" || !req.Bounds.IsZero() || len(req.Hosts) > 0 || !req.Rules.IsZero() || req.Asks != ""
 }
 

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -184,9 +185,11 @@ func (l *Launcher) optsOf(r *Ready, p *profile.Profile, req *ipc.ResumeRequest) 
 		return kernel.SpawnOpts{}, err
 	}
 	r.Warnings = append(r.Warnings, unheld...)
+	r.Warnings = append(r.Warnings, unshown(&choice, req.Attachments)...)
 	by, net := confined(p, &choice, level)
 	o := kernel.SpawnOpts{
-		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: by, Net: net, MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, OutputSchema: was.OutputSchema}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		Attachments: service.Each(req.Attachments, service.FromAttachment),
+		UUID:        a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: by, Net: net, MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, OutputSchema: was.OutputSchema}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: profile.Secret(p), Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

@@ -62,6 +62,14 @@ func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 		MaxSteps: i.MaxSteps, Seq: seq, Sandbox: i.Sandbox, Net: i.Net, Warnings: append(slices.Clone(problems), choice.Warnings...)}
 }
 
+// unshown warns of attachments that a process gets and its model is not shown.
+func unshown(choice *config.Choice, as []ipc.Attachment) []string {
+	if len(as) == 0 || choice.Provider.Harness() == "" {
+		return nil
+	}
+	return []string{choice.Provider.Name + " is an agent CLI, which is told words alone: it is not shown what is attached, only its name; name the file by its path, and it can read it"}
+}
+
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the
 // configuration.
 func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
@@ -76,6 +84,7 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 		return o, err
 	}
 	p.Problems = append(slices.Clip(p.Problems), unheld...)
+	p.Problems = append(p.Problems, unshown(&choice, req.Attachments)...)
 	if err := profile.Starts(p, &choice.Provider); err != nil {
 		return o, err
 	}

@@ -47,7 +47,7 @@ type State struct {
 	Counted *Counted `json:"counted,omitempty"`
 
 	// Inputs is what persons have said that is not in the conversation yet.
-	Inputs []string `json:"inputs,omitempty"`
+	Inputs []step.Said `json:"inputs,omitempty"`
 
 	Mailbox
 
@@ -142,7 +142,7 @@ func (s *State) message(r *step.Record) {
 			s.Open.Calls = append(s.Open.Calls, Call{ID: c.ID, Name: c.Name})
 		}
 	case rnixctx.RoleUser:
-		if len(s.Inputs) > 0 && s.Inputs[0] == m.Content && len(r.Delivered) == 0 {
+		if len(s.Inputs) > 0 && s.Inputs[0].Text == m.Content && len(r.Delivered) == 0 {
 			s.Inputs = s.Inputs[1:]
 		}
 	case rnixctx.RoleTool:
@@ -222,7 +222,7 @@ func (s *State) marker(m *step.Marker, seq uint64) {
 			s.asks(m)
 		}
 	case step.MarkerInput:
-		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
+		s.Inputs = append(slices.Clip(s.Inputs), step.SaidBy(m))
 	case step.MarkerMail:
 		if failed := s.put(m); failed != "" {
 			s.FailedChildren = append(slices.Clip(s.FailedChildren), failed)

@@ -1,8 +1,11 @@
 package service
 
 import (
+	"rnix/internal/media"
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
 	"rnix/vfs"
 )
 
@@ -26,6 +29,18 @@ func WireIntent(c *step.Intent) ipc.CallIntent {
 
 // WireInput is an input on the wire.
 func WireInput(in *step.Input) ipc.Input { return ipc.Input(*in) }
+
+// CheckAttached refuses the attachments of a request that cannot go along with one message.
+func CheckAttached(syscall string, as []ipc.Attachment) error {
+	all := 0
+	for i := range as {
+		all += len(as[i].Data)
+	}
+	if all > ipc.MaxAttached {
+		return types.Errorf(types.ErrInvalid, syscall, "", "the attached files have %s together, and at most %s are taken: name one in the text, and the agent reads it", media.Size(int64(all)), media.Size(ipc.MaxAttached))
+	}
+	return kernel.CheckAttachments(syscall, Each(as, FromAttachment))
+}
 
 // FromAttachment is an attachment of a request.
 func FromAttachment(a *ipc.Attachment) vfs.Attachment { return vfs.Attachment(*a) }

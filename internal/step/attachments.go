@@ -78,7 +78,19 @@ func cleanAttachments(fsys durable.FS, dir string) error {
 	return durable.RemoveTemp(fsys, dir)
 }
 
-// Attachments returns those that the messages of records name, each once, up to a record; 0 = all.
+// AttachedTo returns the attachments that a record brings into the conversation, now or when the step in hand has ended. Those of the mailbox are
+// not among them: the record of their delivery names them.
+func AttachedTo(r *Record) []rnixctx.Attachment {
+	switch {
+	case r.Message != nil:
+		return r.Message.Attachments
+	case r.Marker != nil && r.Marker.Name == MarkerInput:
+		return SaidBy(r.Marker).Attachments
+	}
+	return nil
+}
+
+// Attachments returns those that the messages of records, and what persons have said at a resume, name, each once, up to a record; 0 = all.
 func Attachments(records iter.Seq2[Record, error], last uint64) (out []rnixctx.Attachment, err error) {
 	seen := map[string]bool{}
 	for r, err := range records {
@@ -90,10 +102,7 @@ func Attachments(records iter.Seq2[Record, error], last uint64) (out []rnixctx.A
 		case last > 0 && r.Seq > last:
 			return out, nil
 		}
-		if r.Message == nil {
-			continue
-		}
-		for _, a := range r.Message.Attachments {
+		for _, a := range AttachedTo(&r) {
 			if !seen[a.SHA256] {
 				seen[a.SHA256] = true
 				out = append(out, a)

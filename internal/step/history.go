@@ -31,7 +31,7 @@ const (
 	MarkerNote        = "note"        // what a process without a model keeps; Text: under which key, Detail: its own
 	MarkerName        = "name"        // people call it by another name from here on; Text: the name, empty = none
 	MarkerLimit       = "limit"       // the budget was raised; Detail: LimitDetail
-	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
+	MarkerInput       = "input"       // a person's words at the point of resume; the message follows; Detail: its attachments, if there are any (InputMarker)
 	MarkerMail        = "mail"        // a message to the process; Text: what it says, Detail: Mail
 	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
 	MarkerAlive       = "alive"       // a process with a time limit still lives, so a crash takes little from what it has lived

@@ -27,7 +27,7 @@ const (
 
 // lifeVersion is the version of the fold. It is raised when the same records amount to something else, or to more: what an earlier program has
 // folded is not gone on with then.
-const lifeVersion = 6
+const lifeVersion = 7
 
 // Life is what the first Seq records of a history say of its process, apart from its conversation, its calls and its messages. It is the only
 // place where markers are folded into that: lists show it (Put), and recovery goes on from it (recovery.State). The zero value is that of no

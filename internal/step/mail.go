@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	rnixctx "rnix/context"
 	"rnix/types"
 )
 
@@ -34,6 +35,8 @@ type Mail struct {
 	Text string    `json:"text,omitempty"`
 	// Data is the message if it is no text.
 	Data []byte `json:"data,omitempty"`
+	// Attachments are images and documents that are shown with it; the text names them.
+	Attachments []rnixctx.Attachment `json:"attachments,omitempty"`
 	// Child has ended, of a message of kind child; Failed says how, if it has not completed.
 	Child  types.UUID `json:"child,omitzero"`
 	Failed string     `json:"failed,omitempty"`

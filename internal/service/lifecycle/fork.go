@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	rnixctx "rnix/context"
 	"rnix/internal/launch"
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
@@ -88,7 +89,9 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 	if req.FromStep != nil {
 		begunCalls = nil // whoever says from where knows what is behind it
 	} else if len(begunCalls) > 0 {
-		req.NewInput += leftOut(whole, at, req.Cwd != "") + saidSince(whole, cut)
+		text, shown := saidSince(whole, cut)
+		req.NewInput += leftOut(whole, at, req.Cwd != "") + text
+		d.show(req, t.UUID, shown)
 	}
 	if resp, err = d.Launcher.Start(ctx, a, req, nil); err != nil {
 		return resp, err
@@ -96,6 +99,19 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 	begun = true
 	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step, resp.LeftOut = "fork", t.UUID, t.PID, at, len(begunCalls)
 	return resp, nil
+}
+
+// show gives a fork what was shown to its origin with what it is told again. What is lost, or more than one message may have, stays with the
+// origin: its line says what it was.
+func (d *forks) show(req *ipc.ResumeRequest, origin types.UUID, shown []rnixctx.Attachment) {
+	for i := range shown {
+		if len(req.Attachments) == rnixctx.MaxAttachments {
+			return
+		}
+		if data, err := d.Stored.Cards.Journal.Blobs().Attachment(origin, shown[i].SHA256); err == nil {
+			req.Attachments = append(req.Attachments, ipc.Attachment{Name: shown[i].Name, Data: data})
+		}
+	}
 }
 
 // forkNote begins what a fork is told of where it comes from.

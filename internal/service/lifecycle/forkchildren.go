@@ -8,6 +8,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -60,22 +61,30 @@ func leftOut(whole *recovery.State, at int, shared bool) string {
 	return b.String()
 }
 
-// saidSince returns what persons have said between the step at which a fork begins and the one that is left out.
-func saidSince(whole, cut *recovery.State) string {
+// saidSince returns what persons have said between the step at which a fork begins and the one that is left out, with what they have shown.
+func saidSince(whole, cut *recovery.State) (text string, shown []rnixctx.Attachment) {
 	n := len(cut.Messages)
 	if len(whole.Messages) < n {
-		return "" // it was summed up meanwhile
+		return "", nil // it was summed up meanwhile
 	}
-	var b strings.Builder
+	var since []step.Said
 	for _, m := range whole.Messages[n:] {
-		if m.Role == rnixctx.RoleUser && m.Content != "" && !slices.Contains(cut.Inputs, m.Content) && !strings.HasPrefix(m.Content, forkNote) {
-			b.WriteString("\n\n" + m.Content)
+		if m.Role == rnixctx.RoleUser && m.Content != "" && !said(cut.Inputs, m.Content) && !strings.HasPrefix(m.Content, forkNote) {
+			since = append(since, step.Said{Text: m.Content, Attachments: m.Attachments})
 		}
 	}
-	for _, text := range whole.Inputs { // of a resume of which the model has not heard yet
-		if !slices.Contains(cut.Inputs, text) {
-			b.WriteString("\n\n" + text)
+	for _, in := range whole.Inputs { // of a resume of which the model has not heard yet
+		if !said(cut.Inputs, in.Text) {
+			since = append(since, in)
 		}
 	}
-	return b.String()
+	for _, s := range since {
+		text, shown = text+"\n\n"+s.Text, append(shown, s.Attachments...)
+	}
+	return text, shown
+}
+
+// said reports whether a text is among what persons have said.
+func said(all []step.Said, text string) bool {
+	return slices.ContainsFunc(all, func(s step.Said) bool { return s.Text == text })
 }

@@ -84,5 +84,8 @@ func (d *Service) recv(ctx context.Context, peer *ipc.Peer, req ipc.RecvRequest)
 		return resp, err
 	}
 	w := m.Mail()
+	if len(w.Attachments) > 0 {
+		w.Text = m.Said()
+	}
 	return ipc.RecvResponse{Seq: w.Seq, Kind: string(w.Kind), From: w.From, Name: w.Name, Time: w.Time, Text: w.Text, Data: w.Data}, nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 
+	rnixctx "rnix/context"
 	"rnix/internal/launch"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // Letters puts messages into histories that do not run.
@@ -23,9 +25,9 @@ func (l Letters) Read(ctx context.Context, id types.UUID) (*recovery.State, erro
 	return s, err
 }
 
-// Put puts a message into the history of a process that is suspended. CONFLICT: somebody else writes it
+// Put puts a message into the history of a process that is suspended, with what is shown with it. CONFLICT: somebody else writes it
 // just now. BROKEN_PIPE: it has ended.
-func (l Letters) Put(ctx context.Context, id types.UUID, m step.Mail) (uint64, error) {
+func (l Letters) Put(ctx context.Context, id types.UUID, m step.Mail, given []vfs.Attachment) (uint64, error) {
 	a, err := l.Stored.Open(ctx, id)
 	if err != nil {
 		return 0, err
@@ -44,6 +46,12 @@ func (l Letters) Put(ctx context.Context, id types.UUID, m step.Mail) (uint64, e
 		return s.SeqOf(m.Key), nil
 	case !kernel.MailRoom(len(s.Mail), s.MailBytes(), &m):
 		return fail(types.ErrExhausted, kernel.ErrMailFull)
+	}
+	if len(given) > 0 { // before the record that names it
+		if m.Attachments, err = kernel.KeepAttachments(l.Stored.Cards.Journal.Blobs(), l.Secrets, id, given); err != nil {
+			return 0, err
+		}
+		m.Text = rnixctx.WithLabels(m.Text, m.Attachments)
 	}
 	m.Seq = s.MailSeq + 1
 	if !l.Secrets.Empty() {

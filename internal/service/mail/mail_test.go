@@ -13,6 +13,7 @@ import (
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // post is a kernel in which nothing runs but the agent that asks, histories on disk, and who asks.
@@ -23,6 +24,7 @@ type post struct {
 	answers []types.ErrCode // of the tries to write into a history, one after the other; "" = it is written
 	tries   int
 	got     []step.Mail
+	given   []vfs.Attachment
 	state   recovery.State
 	parents types.UUID
 }
@@ -33,12 +35,12 @@ func (p *post) Info(pid types.PID) (kernel.Info, error) {
 	return kernel.Info{ProcStatus: types.ProcStatus{PID: pid, UUID: types.UUID{9}, Name: "agent"}}, nil
 }
 
-func (p *post) Put(_ context.Context, _ types.UUID, m step.Mail) (uint64, error) {
+func (p *post) Put(_ context.Context, _ types.UUID, m step.Mail, given []vfs.Attachment) (uint64, error) {
 	p.tries++
 	if n := p.tries - 1; n < len(p.answers) && p.answers[n] != "" {
 		return 0, types.Errorf(p.answers[n], "Send", "", "not now")
 	}
-	p.got = append(p.got, m)
+	p.got, p.given = append(p.got, m), append(p.given, given...)
 	return uint64(len(p.got)), nil
 }
 
@@ -55,6 +57,8 @@ func (p *post) Resolve(string) (service.Target, error) {
 func (p *post) Empty() bool { return false }
 
 func (p *post) Bytes(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "***")) }
+
+func (p *post) String(text string) string { return string(p.Bytes([]byte(text))) }
 
 func office(p *post) *Service { return &Service{Kernel: p, Stored: p, Finder: p, Secrets: p} }
 
@@ -122,6 +126,25 @@ func TestAgentsSpeakForThemselvesAndToTheirFamily(t *testing.T) {
 		"limit": {Text: "x", TimeoutMs: -1}, "long": {Text: strings.Repeat("x", kernel.MaxMessage+1)}} {
 		if _, err := s.send(t.Context(), nil, req, step.MailMessage); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsShownWithAMessageIsLookedAtBeforeItIsCarried(t *testing.T) {
+	picture := "GIF89a\x01\x00\x01\x00\x00\x00\x00;"
+	p := new(post)
+	if _, err := office(p).send(t.Context(), nil, ipc.SendRequest{Target: "3", Text: "look", Attachments: []ipc.Attachment{{Name: "a.gif", Data: []byte(picture)}}}, step.MailSteer); err != nil ||
+		len(p.got) != 1 || len(p.given) != 1 || p.given[0].Name != "a.gif" || string(p.given[0].Data) != picture {
+		t.Errorf("%v, %+v, %+v", err, p.got, p.given)
+	}
+	for want, as := range map[string][]ipc.Attachment{
+		"whatever the name says":                               {{Name: "a.png", Data: []byte("text")}},
+		"21 files are attached and at most 20 are taken":       make([]ipc.Attachment, 21),
+		"the attached files have 5.2 MB together, and at most": {{Name: "a.gif", Data: make([]byte, ipc.MaxAttached)}, {Name: "b.gif", Data: []byte{0}}},
+	} {
+		p := new(post)
+		if _, err := office(p).send(t.Context(), nil, ipc.SendRequest{Target: "3", Text: "look", Attachments: as}, step.MailSteer); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), want) || len(p.got) != 0 {
+			t.Errorf("%v, want %q; %d came", err, want, len(p.got))
 		}
 	}
 }

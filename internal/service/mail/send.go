@@ -7,11 +7,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	rnixctx "rnix/context"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // maxKey bounds the key of a message, in bytes.
@@ -34,7 +36,7 @@ func checkSend(req *ipc.SendRequest) error {
 	case req.TimeoutMs < 0:
 		return bad("the time limit is negative; 0 means none")
 	}
-	return nil
+	return service.CheckAttached("Send", req.Attachments)
 }
 
 func (d *Service) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest, kind step.MailKind) (resp ipc.SendResponse, err error) {
@@ -64,7 +66,7 @@ func (d *Service) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest,
 		resp.Name = t.Info.Name
 	}
 	var onDisk bool
-	resp.Seq, onDisk, err = d.Carry(ctx, t.UUID, m, req.WaitRoom)
+	resp.Seq, onDisk, err = d.carry(ctx, t.UUID, m, service.Each(req.Attachments, service.FromAttachment), req.WaitRoom)
 	switch p, alive := d.Kernel.ByUUID(t.UUID); {
 	case err != nil:
 		return resp, unsent(t, err)
@@ -132,9 +134,14 @@ const (
 // Carry puts a message into the mailbox of a process, or into its history if that is suspended; onDisk says
 // which. A process that is just being suspended or resumed is tried again.
 func (d *Service) Carry(ctx context.Context, id types.UUID, m step.Mail, waitRoom bool) (seq uint64, onDisk bool, err error) {
+	return d.carry(ctx, id, m, nil, waitRoom)
+}
+
+// carry is Carry for a message with what is shown with it.
+func (d *Service) carry(ctx context.Context, id types.UUID, m step.Mail, given []vfs.Attachment, waitRoom bool) (seq uint64, onDisk bool, err error) {
 	for end := time.Now().Add(carryTime); ; {
 		if p, alive := d.Kernel.ByUUID(id); alive {
-			seq, err = d.Kernel.Post(ctx, p.PID, m, waitRoom)
+			seq, err = d.post(ctx, p.PID, m, given, waitRoom)
 			if code := types.CodeOf(err); err == nil || code != types.ErrBrokenPipe && code != types.ErrNotFound {
 				return seq, false, err
 			}
@@ -144,7 +151,7 @@ func (d *Service) Carry(ctx context.Context, id types.UUID, m step.Mail, waitRoo
 				return 0, false, err
 			}
 		}
-		seq, err = d.Stored.Put(ctx, id, m)
+		seq, err = d.Stored.Put(ctx, id, m, given)
 		full := types.CodeOf(err) == types.ErrExhausted && waitRoom
 		if !full && (types.CodeOf(err) != types.ErrConflict || time.Now().After(end)) {
 			return seq, true, err
@@ -155,6 +162,17 @@ func (d *Service) Carry(ctx context.Context, id types.UUID, m step.Mail, waitRoo
 			return 0, false, types.Errorf(types.ErrTimeout, "Send", id.String(), "the message could not be sent: %w", err)
 		}
 	}
+}
+
+// post puts a message into the mailbox of a process that lives. What is shown with it is durable before.
+func (d *Service) post(ctx context.Context, pid types.PID, m step.Mail, given []vfs.Attachment, wait bool) (seq uint64, err error) {
+	if len(given) > 0 {
+		if m.Attachments, err = d.Kernel.Attach(pid, given); err != nil {
+			return 0, err
+		}
+		m.Text = rnixctx.WithLabels(m.Text, m.Attachments)
+	}
+	return d.Kernel.Post(ctx, pid, m, wait)
 }
 
 // Post carries a message for the kernel.

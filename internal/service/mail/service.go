@@ -4,12 +4,14 @@ package mail
 import (
 	"context"
 
+	rnixctx "rnix/context"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // Service answers what concerns messages. Its fields are set before it is registered.
@@ -24,6 +26,7 @@ type Service struct {
 type Kernel interface {
 	Info(pid types.PID) (kernel.Info, error)
 	ByUUID(id types.UUID) (*kernel.Process, bool)
+	Attach(target types.PID, given []vfs.Attachment) ([]rnixctx.Attachment, error)
 	Post(ctx context.Context, target types.PID, m step.Mail, wait bool) (uint64, error)
 	MaySend(sender, target types.PID) error
 	Delivered(ctx context.Context, pid types.PID, seq uint64) (bool, error)
@@ -33,9 +36,9 @@ type Kernel interface {
 
 // Stored are the histories that do not run.
 type Stored interface {
-	// Put puts a message into the history of a process that is suspended. CONFLICT: somebody else writes it just now. BROKEN_PIPE: it has ended.
+	// Put puts a message into the history of a process that is suspended, with what is shown with it. CONFLICT: somebody else writes it just now. BROKEN_PIPE: it has ended.
 	// EXHAUSTED: its mailbox is full.
-	Put(ctx context.Context, id types.UUID, m step.Mail) (seq uint64, err error)
+	Put(ctx context.Context, id types.UUID, m step.Mail, given []vfs.Attachment) (seq uint64, err error)
 	// Read returns what its record says of a process.
 	Read(ctx context.Context, id types.UUID) (*recovery.State, error)
 }
@@ -54,6 +57,7 @@ type Finder interface {
 type Secrets interface {
 	Empty() bool
 	Bytes(b []byte) []byte
+	String(text string) string
 }
 
 // Register registers what the service answers.

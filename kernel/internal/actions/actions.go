@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"time"
 
+	rnixctx "rnix/context"
 	"rnix/internal/permit"
 	"rnix/internal/recovery"
 	"rnix/kernel/internal/loop"
@@ -127,6 +128,8 @@ type Letter struct {
 	From types.PID `json:"from"`
 	Name string    `json:"name,omitempty"`
 	Text string    `json:"text"`
+	// Attachments are shown to the model with the message, whose text names them.
+	Attachments []rnixctx.Attachment `json:"-"`
 }
 
 // The paths that must be allowed for an agent to start others, to signal its descendants, to send messages, and to ask persons. No devices are there.

@@ -55,7 +55,11 @@ func recv(ctx context.Context, ag Agent, a *loop.Action) (string, error) {
 	for {
 		changed := ag.Mail.Changed() // before it is looked at
 		if n := fitting(ag.Mail.Waiting()); n > 0 {
-			return received(ag.Mail.Take(a.Call.ID, n), "")
+			ls := ag.Mail.Take(a.Call.ID, n)
+			for i := range ls {
+				a.Attachments = append(a.Attachments, ls[i].Attachments...)
+			}
+			return received(ls, "")
 		}
 		if ag.Mail.Interrupted() {
 			return received(nil, "the user has said something, which you get now")
