@@ -31,6 +31,8 @@ type Options struct {
 	Dir     string // the working directory, absolute
 	// Spawn is what a new conversation is started with; its Intent is what the person says first.
 	Spawn ipc.SpawnRequest
+	// Given are images and PDFs that the agent is shown with the first message, whatever process gets it.
+	Given []ipc.Attachment
 	// Target is the process to talk to: a PID, a UUID or its beginning or end, or a name; empty = a new one.
 	Target string
 	// Choose lets the person choose the process first.
@@ -40,6 +42,8 @@ type Options struct {
 	// Shell runs a command line of the person in Dir, with no input, until it ends or ctx does, and returns what it has printed and how it ended, if not
 	// well. Nil = none can be run.
 	Shell func(ctx context.Context, command string) (output, how string, err error)
+	// Clipboard writes the image that the clipboard has into a file, and returns its path. Nil = it cannot be read.
+	Clipboard func(ctx context.Context) (path string, err error)
 	// History are earlier messages of the person, the last one at the end; Remember keeps another one. Nil = none are kept.
 	History  []string
 	Remember func(string)
@@ -84,7 +88,8 @@ func Run(ctx context.Context, o Options) (Left, error) {
 // New returns the conversation at its start. Nothing is asked before it runs.
 func New(ctx context.Context, o Options) *Model {
 	m := &Model{o: o, ctx: ctx, src: o.Source, t: o.Theme, now: time.Now, after: later(ctx), w: 80, h: 24}
-	m.md.t = m.t
+	m.md.t, m.given = m.t, o.Given
+	lookBeside(m)
 	m.ed.history, m.ed.place = o.History, len(o.History)
 	m.resize(80, 24)
 	return m

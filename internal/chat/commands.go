@@ -145,7 +145,7 @@ func beginAnew(m *Model, what string) tea.Cmd {
 	printSaid(m, m.md.end())
 	printRemarks(m)
 	if left := m.unsent(); len(left) > 0 {
-		m.keep(strings.Join(left, "\n"))
+		m.keep(strings.Join(textsOf(left), "\n"))
 	}
 	m.conv++
 	m.id, m.phase, m.detail, m.next = types.UUID{}, none, ipc.ProcDetail{}, start{model: model}

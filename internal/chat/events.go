@@ -120,7 +120,7 @@ func notedMessage(m *Model, e *ipc.Event) {
 			return
 		}
 	}
-	m.queue = append(m.queue, queued{text: e.Text, sent: true, seq: e.Args})
+	m.queue = append(m.queue, queued{message: message{text: e.Text}, sent: true, seq: e.Args})
 }
 
 // alike reports whether two texts begin alike, the second of which may be cut.

@@ -15,31 +15,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"rnix/internal/media"
 	"rnix/internal/tui"
 	"rnix/ipc"
 )
-
-// namedFiles returns the files that a message names with @, each once.
-func namedFiles(m *Model, text string) (out []string) {
-	for word := range strings.FieldsSeq(text) {
-		name, ok := strings.CutPrefix(word, "@")
-		if !ok || name == "" {
-			continue
-		}
-		for _, try := range []string{name, strings.TrimRight(name, ".,;:!?)")} {
-			st, err := os.Stat(pathOf(m, try))
-			if err != nil {
-				continue
-			}
-			if st.Mode().IsRegular() && !slices.Contains(out, try) {
-				out = append(out, try)
-			}
-			break
-		}
-	}
-	return out
-}
 
 func pathOf(m *Model, name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
@@ -64,35 +42,20 @@ func contentsOf(m *Model, name string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case len(b) > maxText && media.Type(b) == "":
+	case len(b) > maxText:
 		return "", fmt.Errorf("%s is longer than 1 MiB: name it without @, and the agent reads what it needs of it", name)
-	case media.Type(b) != "":
-		return "", fmt.Errorf("%s is an image or a PDF, which only the first message can have: name it without @, and the agent looks at it", name)
 	case !utf8.Valid(b) || slices.Contains(b, 0):
 		return "", fmt.Errorf("%s is not text in UTF-8: name it without @", name)
 	}
 	return string(b), nil
 }
 
-// attached returns the files that a first message names, as inputs of the process.
-// Images and PDFs are shown to the model.
-func attached(m *Model, text string) (inputs []ipc.Input, shown []ipc.Attachment, err error) {
-	all := 0
-	for i, name := range namedFiles(m, text) {
-		if isMedia(pathOf(m, name)) {
-			data, err := media.Read(pathOf(m, name))
-			if all += len(data); err == nil && all > ipc.MaxAttached {
-				err = fmt.Errorf("the images and PDFs have more than %s together: name some without @, and the agent reads them", media.Size(ipc.MaxAttached))
-			}
-			if err != nil {
-				return nil, nil, err
-			}
-			shown = append(shown, ipc.Attachment{Name: filepath.Base(name), Data: data})
-			continue
-		}
+// inputsOf returns the texts that a first message names, as inputs of the process.
+func inputsOf(m *Model, text string) (inputs []ipc.Input, err error) {
+	for i, name := range namedTexts(m, text) {
 		data, err := contentsOf(m, name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		safe := strings.Map(func(r rune) rune {
 			if r < utf8.RuneSelf && (r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
@@ -106,19 +69,7 @@ func attached(m *Model, text string) (inputs []ipc.Input, shown []ipc.Attachment
 		}
 		inputs = append(inputs, ipc.Input{Name: safe, Text: data})
 	}
-	return inputs, shown, nil
-}
-
-// isMedia reports whether a file is an image or a PDF, by how it begins.
-func isMedia(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, media.SniffLen)
-	n, _ := io.ReadFull(f, head) // of a shorter file, too
-	return media.Type(head[:n]) != ""
+	return inputs, nil
 }
 
 // fileMark finds the first file, or command of the user, behind a message.
@@ -134,12 +85,12 @@ var shownMark = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n\n(\[(image|PDF) [^\n]*\]\n?)+$`)
 })
 
-// inlinedText returns a later message with the files that it names behind it, marked as data.
+// inlinedText returns a later message with the texts that it names behind it, marked as data.
 func inlinedText(m *Model, text string) (string, error) {
 	var b strings.Builder
 	b.WriteString(text)
 	mark := newMark()
-	for _, name := range namedFiles(m, text) {
+	for _, name := range namedTexts(m, text) {
 		data, err := contentsOf(m, name)
 		if err != nil {
 			return "", err

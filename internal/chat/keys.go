@@ -22,6 +22,7 @@ var keyTable = []keyLine{
 	{"Ctrl+D", "leave"},
 	{"Ctrl+O", "print the whole output of the last call"},
 	{"Up, Down, Ctrl+R", "earlier messages; Ctrl+R searches them"},
+	{"Ctrl+V", "put in the image of the clipboard; a dropped image or PDF becomes @FILE"},
 	{"Tab", "complete a command, or the path behind @"},
 }
 
@@ -52,6 +53,9 @@ func pressKey(m *Model, k tea.KeyPressMsg) tea.Cmd {
 		m.comp = completion{}
 		m.find = &finding{at: len(m.ed.history)}
 		return nil
+	case "ctrl+v":
+		m.comp = completion{}
+		return pasteImage(m)
 	case "ctrl+d":
 		if m.ed.empty() {
 			return tea.Quit
@@ -106,7 +110,7 @@ func ctrlC(m *Model) tea.Cmd {
 	return nil
 }
 
-// pasteText takes pasted text in: it is text and nothing else, whatever is in it.
+// pasteText takes pasted text in: it is text and nothing else, whatever is in it. Paths of images and PDFs become names of what goes along.
 func pasteText(m *Model, s string) tea.Cmd {
 	m.note = ""
 	switch {
@@ -117,6 +121,10 @@ func pasteText(m *Model, s string) tea.Cmd {
 		return nil
 	case m.find != nil:
 		m.find.look(m, m.find.query+tidy(s))
+		return nil
+	}
+	if names := dropped(m, s); names != "" {
+		putNames(m, names)
 		return nil
 	}
 	if why := m.ed.paste(s); why != "" {

@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,53 +26,8 @@ func findTarget(m *Model, ctx context.Context, target string) error {
 	return nil
 }
 
-// send says something to the agent: at first it starts a process, one that works is told before its next prompt, and all others are resumed with it.
-func (m *Model) send(text string) tea.Cmd {
-	switch {
-	case m.away && m.lost:
-		m.keep(text)
-		return goAway(m)
-	case m.away || m.phase == starting:
-		m.queue = append(m.queue, queued{text: text})
-		return nil
-	case m.id == (types.UUID{}):
-		return spawnWith(m, text)
-	case m.phase == working && m.next.fork == nil:
-		m.queue = append(m.queue, queued{text: text})
-		return m.steer()
-	}
-	return resumeWith(m, text)
-}
-
-// keep puts a text that could not be sent back to where it was typed, before what is being typed.
-func (m *Model) keep(text string) {
-	if !m.ed.empty() {
-		text += "\n" + m.ed.value()
-	}
-	m.ed.set(text)
-}
-
-// unsent takes out of what waits what the daemon does not have, in its order.
-func (m *Model) unsent() (texts []string) {
-	m.queue = slices.DeleteFunc(m.queue, func(q queued) bool {
-		if !q.sent {
-			texts = append(texts, q.text)
-		}
-		return !q.sent
-	})
-	return texts
-}
-
-// sendQueued says what was said while nothing could be sent.
-func (m *Model) sendQueued() tea.Cmd {
-	var cmds []tea.Cmd
-	for _, text := range m.unsent() {
-		cmds = append(cmds, m.send(text)) // the first may start a run, for which the others wait
-	}
-	return tea.Batch(cmds...)
-}
-
-func spawnWith(m *Model, text string) tea.Cmd {
+func spawnWith(m *Model, said message) tea.Cmd {
+	text := said.text
 	req := m.o.Spawn
 	req.Intent, req.Env = text, m.o.Environ
 	if m.next.model != "" {
@@ -82,18 +36,18 @@ func spawnWith(m *Model, text string) tea.Cmd {
 	if m.next.agent != "" {
 		req.Agent = m.next.agent
 	}
-	inputs, shown, err := attached(m, text)
+	inputs, err := inputsOf(m, text)
 	if err != nil {
 		m.keep(text)
 		return m.fail(err)
 	}
-	own := takeRan(m)
-	req.Inputs, req.Intent = append(append(req.Inputs[:len(req.Inputs):len(req.Inputs)], inputs...), ranInputs(own)...), text
-	req.Attachments = append(req.Attachments[:len(req.Attachments):len(req.Attachments)], shown...)
+	own := takeBeside(m)
+	req.Inputs, req.Intent = append(append(req.Inputs[:len(req.Inputs):len(req.Inputs)], inputs...), ranInputs(own.ran)...), text
+	req.Attachments = own.with(said.shown)
 	startsRun(m, text)
 	return callOr(m, ipc.Spawn, req, func(m *Model, r ipc.SpawnResponse, err error) tea.Cmd {
 		if err != nil {
-			giveRan(m, own)
+			giveBeside(m, own)
 			return refusedRun(m, text, none, err)
 		}
 		m.o.Spawn.Parent = "" // the next conversation is not below the process that this one was
@@ -103,14 +57,15 @@ func spawnWith(m *Model, text string) tea.Cmd {
 }
 
 // resumeWith says something to a process that does not work.
-func resumeWith(m *Model, text string) tea.Cmd {
-	said, err := inlinedText(m, text)
+func resumeWith(m *Model, said message) tea.Cmd {
+	text := said.text
+	whole, err := inlinedText(m, text)
 	if err != nil {
 		m.keep(text)
 		return m.fail(err)
 	}
-	own := takeRan(m)
-	req := ipc.ResumeRequest{Target: m.id.String(), NewInput: said + ranText(own), Env: m.o.Environ, Model: m.next.model}
+	own := takeBeside(m)
+	req := ipc.ResumeRequest{Target: m.id.String(), NewInput: whole + ranText(own.ran), Attachments: own.with(said.shown), Env: m.o.Environ, Model: m.next.model}
 	if m.next.fork != nil {
 		req.Fork, req.FromStep, req.Cwd = true, m.next.fork, m.next.cwd
 	}
@@ -121,14 +76,14 @@ func resumeWith(m *Model, text string) tea.Cmd {
 		m.clashed = false
 		if types.CodeOf(err) == types.ErrConflict && !again { // another person has resumed it just now
 			m.clashed = true // if it does not run, that was not the reason
-			giveRan(m, own)
+			giveBeside(m, own)
 			unqueue(m, text)
 			m.phase = working
-			m.queue = append(m.queue, queued{text: text})
+			m.queue = append(m.queue, queued{message: said})
 			return tea.Batch(m.steer(), m.settle())
 		}
 		if err != nil {
-			giveRan(m, own)
+			giveBeside(m, own)
 			return refusedRun(m, text, was, err)
 		}
 		if r.Mode == "fork" {
@@ -156,14 +111,14 @@ func lateRun(m *Model, id types.UUID, text string, err error) {
 func startsRun(m *Model, text string) {
 	m.runs++
 	m.phase, m.doing, m.since, m.began = starting, "starts", m.now(), m.now()
-	m.queue = append(m.queue, queued{text: text, sent: true})
+	m.queue = append(m.queue, queued{message: message{text: text}, sent: true})
 }
 
 // refusedRun takes back what could not be started.
 func refusedRun(m *Model, text string, was phase, err error) tea.Cmd {
 	m.phase = was
 	unqueue(m, text)
-	m.keep(strings.Join(append([]string{text}, m.unsent()...), "\n"))
+	m.keep(strings.Join(append([]string{text}, textsOf(m.unsent())...), "\n"))
 	return m.fail(err)
 }
 
@@ -181,45 +136,6 @@ func startedRun(m *Model, r *ipc.SpawnResponse) tea.Cmd {
 		m.print(paint(m.t, dim, tui.Cut(m.t, "works in "+tui.Line(m.t, t.Dir)+", on branch "+tui.Line(m.t, t.Branch), m.w-1)))
 	}
 	return tea.Batch(listenFrom(m, r.Seq+1), m.fetch(), m.steer())
-}
-
-// steer sends what was said while the agent works and was not sent yet.
-func (m *Model) steer() tea.Cmd {
-	var cmds []tea.Cmd
-	for i := range m.queue {
-		q := &m.queue[i]
-		if q.sent {
-			continue
-		}
-		text, err := inlinedText(m, q.text)
-		if err != nil {
-			text = q.text
-			cmds = append(cmds, m.fail(err))
-		}
-		q.sent = true
-		said, own := q.text, takeRan(m)
-		req := ipc.SendRequest{Target: m.id.String(), Text: text + ranText(own), Key: types.NewUUID().String()}
-		cmds = append(cmds, callOr(m, ipc.Steer, req, func(m *Model, _ ipc.SendResponse, err error) tea.Cmd {
-			if err == nil {
-				m.clashed = false
-				return nil
-			}
-			unqueue(m, said)
-			giveRan(m, own)
-			if c := types.CodeOf(err); c == types.ErrBrokenPipe || c == types.ErrNotFound || c == types.ErrConflict { // it has ended meanwhile
-				m.phase = ended
-				return m.send(said)
-			}
-			m.keep(said)
-			return m.fail(err)
-		}, func(m *Model, _ ipc.SendResponse, err error) {
-			if err != nil {
-				m.keep(said)
-				m.complain(err)
-			}
-		}))
-	}
-	return tea.Batch(cmds...)
 }
 
 // settle looks how it stands with the process.

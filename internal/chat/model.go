@@ -61,8 +61,10 @@ type Model struct {
 	since   time.Time // of doing
 	began   time.Time // of the turn
 
-	own    *ownRun // a command of the person that runs
-	ran    []ran   // those that the agent gets with the next message
+	own    *ownRun          // a command of the person that runs
+	ran    []ran            // those that the agent gets with the next message
+	given  []ipc.Attachment // of the command line, which the agent is shown with the next message
+	along  along            // what goes along with what is being typed
 	ask    *asking
 	find   *finding
 	choice *choice // not nil: a question of the program waits for a key
@@ -89,7 +91,7 @@ type start struct {
 
 // queued is something that was said and is not in the conversation yet.
 type queued struct {
-	text string
+	message
 	sent bool   // the daemon has it, or a call with it is under way
 	seq  string // its number among the messages to the process; empty = not known
 }
@@ -151,9 +153,13 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case tea.WindowSizeMsg:
 		m.resize(msg.Width, msg.Height)
 	case tea.KeyPressMsg:
-		return pressKey(m, msg)
+		cmd := pressKey(m, msg)
+		lookBeside(m)
+		return cmd
 	case tea.PasteMsg:
-		return pasteText(m, msg.Content)
+		cmd := pasteText(m, msg.Content)
+		lookBeside(m)
+		return cmd
 	case doneMsg:
 		return msg(m)
 	case eventsMsg:

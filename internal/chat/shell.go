@@ -89,15 +89,6 @@ func showOwn(m *Model, command, out, how string) {
 // shownOwn is how many lines of the output of an own command are shown.
 const shownOwn = 20
 
-// takeRan returns the commands that were run since the last message: they are given once. What could not be sent is put back with giveRan.
-func takeRan(m *Model) []ran {
-	out := m.ran
-	m.ran = nil
-	return out
-}
-
-func giveRan(m *Model, r []ran) { m.ran = append(r, m.ran...) }
-
 // ranText is what a later message has behind it about the commands that the person has run.
 func ranText(all []ran) string {
 	var b strings.Builder

@@ -77,7 +77,7 @@ func liveLines(m *Model, n int) []string {
 		case m.phase != working:
 			state = "gets it with your next message: "
 		}
-		work = append(work, paint(m.t, dim, tui.Pick(m.t, "  ↳ ", "  > ")+state+tui.Line(m.t, q.text)))
+		work = append(work, paint(m.t, dim, tui.Pick(m.t, "  ↳ ", "  > ")+state+tui.Line(m.t, q.text)+with("  ", tui.Line(m.t, strings.Join(q.labels, " ")))))
 	}
 	if o := m.own; o != nil {
 		work = append(work, spinnerOf(m)+" "+tui.Cut(m.t, "! "+tui.Line(m.t, o.command), max(m.w-30, 10))+paint(m.t, dim, "  "+elapsedSince(m, o.since)+", Esc ends it"))
@@ -165,7 +165,10 @@ func typedBox(m *Model, n int) (box []string, x, y int) {
 		}
 		box[0] = mark + paint(m.t, dim, hint)
 	}
-	return append(box, m.comp.view(m)...), x + 2, y - from
+	if more := m.comp.view(m); len(more) > 0 {
+		return append(box, more...), x + 2, y - from
+	}
+	return append(box, m.along.view(m)...), x + 2, y - from
 }
 
 // footLines is the line about the process, or what is said about the last key.
