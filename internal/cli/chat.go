@@ -29,7 +29,8 @@ Enter sends, Alt+Enter begins a new line, Esc interrupts the agent, Ctrl+C twice
 lets the agent work on: come back with rnix attach PROCESS, from any terminal, or with rnix -c, which goes
 on with the last conversation of this directory. Several terminals can talk to one agent at once.
 
-Type /help for all keys and commands. A file named with @ is given to the agent as data.`,
+Type /help for all keys and commands. A file named with @ is given to the agent: a text as data, an image or
+a PDF to look at. --attach does the same with the first message, also of a process that is there already.`,
 		Example: examples(`rnix`, `rnix chat --model anthropic/claude-sonnet-4-5 --budget-usd 2`, `rnix chat --worktree --ask 'shell git push *'`,
 			`rnix chat night`, `rnix -c "Now the tests"`),
 		Annotations:       exits("0 1 2 10 12"),
@@ -70,10 +71,11 @@ Without PROCESS you choose one from a list. Ctrl+D leaves; the agent works on.`,
 // talk is a conversation in the terminal, before it begins.
 type talk struct {
 	o      *runOptions
-	target string // the process; empty = a new one
-	first  string // what is said at once
-	last   bool   // the last conversation of the directory is continued
-	choose bool   // a person chooses the conversation
+	target string           // the process; empty = a new one
+	first  string           // what is said at once
+	last   bool             // the last conversation of the directory is continued
+	choose bool             // a person chooses the conversation
+	given  []ipc.Attachment // with what is said first
 }
 
 // start begins a conversation with the flags of run.
@@ -98,7 +100,7 @@ func (t *talk) start(c *cobra.Command) error {
 		return err
 	}
 	var err error
-	if t.o.req.Attachments, err = t.o.attachments(); err != nil {
+	if t.given, err = attachments(t.o.app, t.o.attach); err != nil {
 		return err
 	}
 	if t.o.req.Inputs, err = t.o.app.inputs(false, t.o.inputs); err != nil {
@@ -139,11 +141,14 @@ func (t *talk) run(ctx context.Context) error {
 	}
 	s := screenCommand{a}
 	o := chat.Options{Source: tui.NewSource(fl.client), In: a.host.In, Out: a.host.Out, Environ: a.host.Environ, Theme: s.theme(), Dir: t.o.req.Cwd,
-		Spawn: t.o.req, Target: t.target, First: t.first, Choose: t.choose}
+		Spawn: t.o.req, Given: t.given, Target: t.target, First: t.first, Choose: t.choose}
 	if t.target == "" && !t.choose {
 		o.Hints = hints(ctx, fl.client, t.o)
 	}
 	o.Shell = ownShell(a, o.Dir)
+	pasted, clean := clipboard(a)
+	defer clean()
+	o.Clipboard = pasted
 	if p, err := a.places(); err == nil {
 		path := chatHistory(p.DataDir)
 		o.History, o.Remember = readHistory(path), func(text string) { remember(path, text) }

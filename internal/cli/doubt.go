@@ -29,8 +29,8 @@ func callText(i *ipc.CallIntent) string {
 
 // undecided completes the error about a process that is not resumed because nobody has decided what
 // becomes of its calls in doubt: it names them, and the ways to decide.
-func undecided(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err error) error {
-	mend := "decide with: " + againText(req) + " --on-in-doubt tell (or retry, or skip; on a terminal, ask asks for each call)"
+func undecided(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, attach []string, err error) error {
+	mend := "decide with: " + againText(req, attach) + " --on-in-doubt tell (or retry, or skip; on a terminal, ask asks for each call)"
 	if calls, lerr := inDoubt(ctx, c, req.Target); lerr == nil { // without the list the error still names one
 		for i := range calls {
 			mend = callText(&calls[i]) + "\n" + mend
@@ -41,9 +41,9 @@ func undecided(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err e
 
 // askInDoubt asks a person about each call in doubt, and returns what was chosen, by the id of the call.
 // It asks nothing where no person is: then, and when the person gives up, the error has code IN_DOUBT.
-func (a *app) askInDoubt(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, refused error) (map[string]string, error) {
+func (a *app) askInDoubt(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, attach []string, refused error) (map[string]string, error) {
 	if a.out.json() || !a.out.err.terminal || !terminal(a.host.In) {
-		return nil, undecided(ctx, c, req, refused)
+		return nil, undecided(ctx, c, req, attach, refused)
 	}
 	calls, err := inDoubt(ctx, c, req.Target)
 	if err != nil {

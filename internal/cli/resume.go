@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,7 +48,7 @@ The command returns when the processes are resumed; with --follow it stays as ru
 its exit codes. With --json it answers with what has begun, an object for each process.`,
 		Example: examples(`rnix resume night`, `rnix resume 3 --budget 200k --follow`, `rnix resume --fork --from-step 5 0191f3a2-7c3e`,
 			`rnix resume 3 --new-input "The tests run now; go on"`, `rnix resume --fork --model other/model --name second night`,
-			`rnix resume --subtree 1`),
+			`rnix resume 3 --new-input "Make it like this" --attach shot.png`, `rnix resume --subtree 1`),
 		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 124 129 130 143"),
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 && c.Flags().NFlag() == 0 && talks(a) {
@@ -68,6 +67,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.BoolVar(&o.req.Fork, "fork", false, "leave the original as it is and start a copy")
 	f.IntVar(&o.fromStep, "from-step", 0, "the last step that the fork has; 0 = none of them")
 	f.StringVar(&o.req.NewInput, "new-input", "", `something to say to it before it is resumed; "-" = standard input`)
+	attachFlag(c, &o.attach)
 	f.StringVar(&o.req.Provider, "provider", "", "another model provider (see: rnix providers)")
 	f.StringVarP(&o.req.Model, "model", "m", "", "another model, or provider/model")
 	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
@@ -126,6 +126,7 @@ type resumeOptions struct {
 	waiting  string // resume all that wait for this; "" = those that are named
 	follow   bool
 	format   string
+	attach   []string // files
 }
 
 func (o *resumeOptions) run(c *cobra.Command, targets []string) error {
@@ -183,14 +184,14 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 		}
 	}
 	if o.waiting != "" {
-		for _, name := range []string{"fork", "new-input", "follow", "subtree", "on-in-doubt"} {
+		for _, name := range []string{"fork", "new-input", "attach", "follow", "subtree", "on-in-doubt"} {
 			if changed(name) {
 				return usagef("name the processes, or leave it out", "--%s is for processes that are named, not for all that wait for a key", name)
 			}
 		}
 	}
 	if o.subtree {
-		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "budget-usd", "max-steps", "timeout",
+		for _, name := range []string{"fork", "new-input", "attach", "provider", "model", "fallback-provider", "fallback-model", "budget", "budget-usd", "max-steps", "timeout",
 			"follow"} {
 			if changed(name) {
 				return usagef("resume without --subtree changes a process", "--subtree resumes a family as it is, so --%s cannot be given with it", name)
@@ -245,7 +246,14 @@ func (o *resumeOptions) settle(changed func(string) bool) error {
 		o.req.OnInDoubt = "fail" // and if it does, the calls are asked for
 	}
 	if !changed("new-input") {
+		if len(o.attach) > 0 {
+			return usagef("say what the agent should do with it: --new-input TEXT", "--attach goes along with --new-input")
+		}
 		return nil
+	}
+	var err error
+	if o.req.Attachments, err = attachments(a, o.attach); err != nil {
+		return err
 	}
 	if o.req.NewInput == "-" {
 		data, err := a.stdin("the new input", maxInput)
@@ -269,13 +277,13 @@ func (o *resumeOptions) settle(changed func(string) bool) error {
 func (o *resumeOptions) one(ctx context.Context, c *ipc.Client, req ipc.ResumeRequest) error {
 	err := o.attempt(ctx, c, req)
 	if o.doubt == ask && types.CodeOf(err) == types.ErrInDoubt {
-		if req.Choices, err = o.app.askInDoubt(ctx, c, &req, err); err != nil {
+		if req.Choices, err = o.app.askInDoubt(ctx, c, &req, o.attach, err); err != nil {
 			return err
 		}
 		req.OnInDoubt = "tell" // of the processes that go on with it
 		err = o.attempt(ctx, c, req)
 	}
-	return resumeMend(ctx, c, &req, err)
+	return resumeMend(ctx, c, &req, o.attach, err)
 }
 
 // attempt resumes a process, and stays with it if that is wanted.
@@ -310,45 +318,9 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 	})
 }
 
-// againText is the command that was given, as far as it decides what becomes of the process.
-func againText(req *ipc.ResumeRequest) string {
-	words := []string{"rnix resume"}
-	if req.Fork {
-		words = append(words, "--fork")
-	}
-	if req.FromStep != nil {
-		words = append(words, "--from-step", strconv.Itoa(*req.FromStep))
-	}
-	for _, f := range []struct{ flag, value string }{{"--name", req.Name}, {"--cwd", req.Cwd}, {"--new-input", req.NewInput},
-		{"--provider", req.Provider}, {"--model", req.Model}, {"--fallback-provider", req.FallbackProvider}, {"--fallback-model", req.FallbackModel}} {
-		switch value := oneLine(f.value); {
-		case value == "":
-		case f.flag == "--new-input" && (value != f.value || len(value) > intentMax): // nobody can paste it
-			words = append(words, f.flag, "-")
-		default:
-			words = append(words, f.flag, shellWord(value))
-		}
-	}
-	if req.TrustProject {
-		words = append(words, "--trust-project")
-	}
-	if req.AcceptRights {
-		words = append(words, "--accept-rights")
-	}
-	return strings.Join(append(words, oneLine(req.Target)), " ")
-}
-
-// shellWord quotes a text for a shell, if it needs that.
-func shellWord(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // resumeMend adds to the error of a resume what to do about it: the command, as far as it is known.
-func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err error) error {
-	target, again := req.Target, againText(req)
+func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, attach []string, err error) error {
+	target, again := req.Target, againText(req, attach)
 	if e, ok := errors.AsType[*types.SyscallError](err); ok && e.Syscall == "Provider" {
 		if req.Provider == "" && req.Model == "" && req.FallbackProvider == "" { // it had this one before, and it is not set up any more
 			err = &exitError{ExitNoModel, err}
@@ -369,7 +341,7 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 	case types.ErrConflict:
 		return withMend(err, fmt.Sprintf("rnix wait %[1]s waits for its end, rnix pause %[1]s stops it, rnix resume --fork %[1]s makes a copy", target))
 	case types.ErrInDoubt:
-		return undecided(ctx, c, req, err)
+		return undecided(ctx, c, req, attach, err)
 	case types.ErrExhausted:
 	default:
 		return err

@@ -96,7 +96,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVarP(&o.intent, "intent", "i", "", "what is to be done, instead of the arguments")
 	f.BoolVar(&o.stdin, "stdin", false, "standard input is data for the agent to work on (as a \"-\" beside the intent)")
 	f.StringArrayVar(&o.inputs, "input", nil, "a file for the agent to work on, as `NAME=FILE`; may be repeated")
-	f.StringArrayVar(&o.attach, "attach", nil, "an image (PNG, JPEG, GIF, WebP) or a PDF to show to the model, as `FILE`; may be repeated")
+	attachFlag(c, &o.attach)
 	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
 	f.StringVar(&o.req.Provider, "provider", "", "the provider of the agent, and of its children that name none (see: rnix providers)")
 	f.StringVar(&o.harness, "harness", "", "run a whole agent command line as the process: claude, codex or opencode")
@@ -169,7 +169,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	if o.req.Inputs, err = a.inputs(stdin, o.inputs); err != nil {
 		return err
 	}
-	if o.req.Attachments, err = o.attachments(); err != nil {
+	if o.req.Attachments, err = attachments(a, o.attach); err != nil {
 		return err
 	}
 	fl, err := connectFollower(c.Context(), a)

@@ -13,6 +13,7 @@ import (
 func sendCmd(a *app) *cobra.Command {
 	req := ipc.SendRequest{}
 	var timeout time.Duration
+	var attach []string
 	c := &cobra.Command{
 		Use:        "send PROCESS TEXT",
 		SuggestFor: []string{"message", "mail", "tell"},
@@ -22,9 +23,9 @@ its next prompt, marked as data that the sender has sent and not as an instructi
 do, use rnix steer. A suspended agent gets it when it is resumed, also after restarts of the daemon; one
 that has ended gets none.
 
-A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is an error, or with
---wait-room is waited for. Inside an agent, the message is the agent's: it needs the right to
-/sys/send, and reaches the agents that were started together with it.`,
+A message has at most 1 MiB; "-" reads it from standard input. --attach shows images and PDFs with it. A full
+mailbox is an error, or with --wait-room is waited for. Inside an agent, the message is the agent's: it needs
+the right to /sys/send, and reaches the agents that were started together with it.`,
 		Example:           examples(`rnix send 3 "The build is at /tmp/build"`, `make 2>&1 | rnix send night -`, `rnix send --wait-room --timeout 1m 3 "next"`),
 		Annotations:       exits("0 1 2 10 11 12 124"),
 		Args:              argsOf(2, 2, "a process and a text"),
@@ -33,7 +34,7 @@ A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is
 			if err := checkTimeout(c, timeout); err != nil {
 				return err
 			}
-			client, err := a.prepareSend(c, args, &req, timeout)
+			client, err := a.prepareSend(c, args, &req, attach, timeout)
 			if err != nil {
 				return err
 			}
@@ -53,6 +54,7 @@ A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is
 		},
 	}
 	f := c.Flags()
+	attachFlag(c, &attach)
 	f.BoolVar(&req.WaitRoom, "wait-room", false, "wait for room if the mailbox is full")
 	f.DurationVar(&timeout, "timeout", 0, "give up after this time, such as 30s (exit code 124)")
 	f.StringVar(&req.Key, "key", "", "a name for this message: what is sent again with it is not put in again")
@@ -68,7 +70,7 @@ func checkTimeout(c *cobra.Command, timeout time.Duration) error {
 }
 
 // prepareSend reads the message and connects. Processes on disk get messages too, so a daemon is started.
-func (a *app) prepareSend(c *cobra.Command, args []string, req *ipc.SendRequest, timeout time.Duration) (*ipc.Client, error) {
+func (a *app) prepareSend(c *cobra.Command, args []string, req *ipc.SendRequest, attach []string, timeout time.Duration) (_ *ipc.Client, err error) {
 	req.Target, req.Text, req.TimeoutMs = args[0], args[1], timeout.Milliseconds()
 	if req.Text == "-" {
 		data, err := a.stdin("the message", maxInput)
@@ -82,6 +84,9 @@ func (a *app) prepareSend(c *cobra.Command, args []string, req *ipc.SendRequest,
 		return nil, usagef("put it into a file and send its name", "the message has more than 1 MiB")
 	case !utf8.ValidString(req.Text):
 		return nil, usagef("put it into a file and send its name", "the message is not UTF-8")
+	}
+	if req.Attachments, err = attachments(a, attach); err != nil {
+		return nil, err
 	}
 	return a.connect(c.Context())
 }

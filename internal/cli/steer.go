@@ -16,6 +16,7 @@ func steerCmd(a *app) *cobra.Command {
 	req := ipc.SendRequest{}
 	var timeout time.Duration
 	var noWait bool
+	var attach []string
 	c := &cobra.Command{
 		Use:        "steer PROCESS TEXT",
 		SuggestFor: []string{"say", "instruct", "nudge"},
@@ -26,8 +27,11 @@ about to finish gets it first, and continues.
 
 The command returns when the agent has got it; --no-wait returns when it is on disk. One that is paused or
 suspended gets it when it is resumed (exit code 9), also after restarts of the daemon. To one that has ended,
-say something with: rnix resume --new-input`,
-		Example:           examples(`rnix steer 3 "Leave the tests alone, and look at main.go only"`, `rnix steer night - < notes.txt`, `rnix steer --no-wait 3 "Hurry"`),
+say something with: rnix resume --new-input
+
+--attach shows an image or a PDF with it, to a model that takes them.`,
+		Example: examples(`rnix steer 3 "Leave the tests alone, and look at main.go only"`, `rnix steer night - < notes.txt`, `rnix steer --no-wait 3 "Hurry"`,
+			`rnix steer 3 --attach shot.png "It looks like this now"`),
 		Annotations:       exits("0 1 2 9 10 11 12 124"),
 		Args:              argsOf(2, 2, "a process and a text"),
 		ValidArgsFunction: firstProc(a, false),
@@ -36,7 +40,7 @@ say something with: rnix resume --new-input`,
 				return err
 			}
 			began := time.Now()
-			client, err := a.prepareSend(c, args, &req, timeout)
+			client, err := a.prepareSend(c, args, &req, attach, timeout)
 			if err != nil {
 				return err
 			}
@@ -55,6 +59,7 @@ say something with: rnix resume --new-input`,
 		},
 	}
 	f := c.Flags()
+	attachFlag(c, &attach)
 	f.BoolVar(&noWait, "no-wait", false, "do not wait until the agent has got it")
 	f.DurationVar(&timeout, "timeout", 0, "wait no longer than this, such as 30s (exit code 124); the agent gets it all the same")
 	return c
