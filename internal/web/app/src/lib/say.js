@@ -11,10 +11,10 @@ export const works = (p) => !ended(p) && p.state !== 'suspended';
 
 const over = new Set(['BROKEN_PIPE', 'NOT_FOUND', 'CONFLICT']); // it has ended meanwhile
 
-// say says it, and returns how: steered or resumed, with warnings. key names the sending: what is sent again with it is heard once.
-export async function say(p, text, key) {
-  const steer = async () => ({ how: 'steered', state: (await call('steer', { target: p.uuid, text, key })).state });
-  const resume = async () => ({ how: 'resumed', warnings: (await call('resume', { target: p.uuid, new_input: text })).warnings || [] });
+// say says it, and returns how: steered or resumed, with warnings. key names the sending: what is sent again with it is heard once. more are the attachments.
+export async function say(p, text, key, more = {}) {
+  const steer = async () => ({ how: 'steered', state: (await call('steer', { target: p.uuid, text, key, ...more })).state });
+  const resume = async () => ({ how: 'resumed', warnings: (await call('resume', { target: p.uuid, new_input: text, ...more })).warnings || [] });
   try {
     if (!works(p)) return await resume();
     const r = await steer();

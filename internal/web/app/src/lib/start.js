@@ -60,7 +60,7 @@ export const plain = (err) => err.message.replace(/^Spawn(: | )/, '');
 export function belongs(err, v) {
   const text = plain(err), about = (s) => s && text.includes(s);
   const signs = [
-    ['hosts', /^hosts\b/], ['sandbox', /^sandbox level/], ['net', /^sandbox net/], ['agent', /no agent of this name/], ['model', /no provider|no model/], ['tree', /work ?tree|git repository/i], ['branch', /branch/i],
+    ['intent', /cannot be attached|attached files|files are attached/], ['hosts', /^hosts\b/], ['sandbox', /^sandbox level/], ['net', /^sandbox net/], ['agent', /no agent of this name/], ['model', /no provider|no model/], ['tree', /work ?tree|git repository/i], ['branch', /branch/i],
     ['sandbox', /sandbox|bwrap|landlock/i], ['usd', /budget_usd|dollars/], ['tokens', /budget/], ['steps', /step limit|max_steps/], ['timeout', /time limit/], ['effort', /effort/i], ['cwd', /directory/i], ['model', /model/i], ['name', /\bname\b/],
   ];
   if (v.tree && about(v.branch?.trim())) return 'branch';

@@ -7,6 +7,7 @@ import { go, href } from '../lib/router.js';
 import { belongs, plain, requests } from '../lib/start.js';
 import { procs, wire } from '../lib/store.js';
 import { line } from '../lib/visible.js';
+import { Attached, useAttach } from '../ui/attach.js';
 import { said } from '../ui/toast.js';
 import { Line, Text } from '../ui/text.js';
 
@@ -38,6 +39,7 @@ function Start() {
   const [busy, setBusy] = useState(false);
   const [more, setMore] = useState(() => seldom.some((n) => v[n]));
   const form = useRef();
+  const at = useAttach();
   const place = useCall('place', {});
   const dir = (v.cwd || '').trim();
   const [near, setNear] = useState(dir); // whose choices are shown: asked for when a person stops typing
@@ -67,12 +69,14 @@ function Start() {
     setBusy(true);
     const ids = [];
     try {
+      const shown = await at.request();
       for (const r of all) {
-        const p = await call('spawn', r);
+        const p = await call('spawn', { ...r, ...shown });
         ids.push(p.uuid);
         if (p.warnings?.length) said(`PID ${p.pid}: ${p.warnings.join('; ')}`);
       }
       setIntent('');
+      at.clear();
       go(ids.length > 1 ? href('compare', {}, { of: ids.join(',') }) : href('process', { id: ids[0] }));
     } catch (err) {
       const text = plain(err) + (ids.length ? ` (${ids.length} of ${all.length} were started: see the overview)` : err.code === 'DOWN' ? ' It may have been started: look at the overview.' : '');
@@ -86,12 +90,13 @@ function Start() {
   const many = (v.model || '').split(/[\s,]+/).filter(Boolean).length;
   const problems = [...(agents.data?.problems || []), ...(providers.data?.mistakes || [])];
   return html`<h1>Start an agent</h1><p><a href=${href('compare')}>Side by side</a>: agents that had the same task.</p>
-    <form class="start" ref=${form} onSubmit=${submit} novalidate>
+    <form class="start" ref=${form} ...${at.on} onSubmit=${submit} novalidate>
       ${errors[''] && html`<div class="problem" role="alert" tabindex="-1"><${Text} value=${errors['']} /></div>`}
       ${problems.map((t) => html`<p class="problem"><${Line} value=${t} most=${600} /></p>`)}
       <${Field} name="intent" label="What is to be done" error=${errors.intent}>
         <textarea rows="5" ...${same('intent', { value: intent, spellcheck: true, onInput: (e) => { setIntent(e.target.value); setErrors({}); } })}
-          onKeyDown=${(e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit(e); }}></textarea><//>
+          ...${at.pasted} onKeyDown=${(e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) submit(e); }}></textarea>
+        <${Attached} at=${at} id="start-files" /><//>
       <div class="two">
         <${Field} name="agent" label="Agent" error=${errors.agent} hint=${agent ? line(agent.description || '', 200) : ''}>
           <select ...${same('agent')}><option value="">as configured</option>${(agents.data?.agents || []).map((a) => html`<option key=${a.name} value=${a.name} selected=${a.name === v.agent}>${line(a.name, 60)}</option>`)}

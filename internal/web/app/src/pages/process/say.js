@@ -6,6 +6,7 @@ import { interrupt } from '../../lib/actions.js';
 import { ended } from '../../lib/fold.js';
 import { say, works } from '../../lib/say.js';
 import { wire } from '../../lib/store.js';
+import { Attached, useAttach } from '../../ui/attach.js';
 import { said } from '../../ui/toast.js';
 import { Line } from '../../ui/text.js';
 
@@ -23,6 +24,7 @@ export function Say({ p }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
   const field = useRef(), key = useRef('');
+  const at = useAttach(() => { key.current = ''; });
   const phase = ended(p) ? 'ended' : works(p) ? 'works' : 'suspended';
   const off = busy || wire.value.word !== 'live';
   const type = (v) => {
@@ -34,9 +36,10 @@ export function Say({ p }) {
     setBusy(true);
     key.current ||= crypto.randomUUID();
     try {
-      const r = await say(p, text, key.current);
+      const r = await say(p, text, key.current, await at.request());
       setProblem('');
       type('');
+      at.clear();
       if (r.warnings?.length) said(r.warnings.join('; '));
     } catch (err) {
       setProblem(err.message);
@@ -48,13 +51,14 @@ export function Say({ p }) {
     field.current.style.height = 'auto';
     field.current.style.height = Math.min(field.current.scrollHeight + 2, 260) + 'px';
   }, [text]);
-  return html`<form class="say" onSubmit=${(e) => { e.preventDefault(); send(); }}>
+  return html`<form class="say" ...${at.on} onSubmit=${(e) => { e.preventDefault(); send(); }}>
     ${problem && html`<p class="problem" role="alert"><${Line} value=${problem} most=${1000} /></p>`}
     <label class="sr" for="say">Your message to it</label>
-    <textarea id="say" ref=${field} rows="1" maxlength="1000000" value=${text} placeholder=${'Your message. ' + hints[phase]} aria-describedby="say-keys" onInput=${(e) => type(e.target.value)}
+    <textarea id="say" ref=${field} rows="1" maxlength="1000000" value=${text} placeholder=${'Your message. ' + hints[phase]} aria-describedby="say-keys" ...${at.pasted} onInput=${(e) => type(e.target.value)}
       onKeyDown=${(e) => { if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); send(); } }}></textarea>
     <div class="buttons"><button type="submit" class="main" disabled=${off || !text.trim()}>${busy ? 'Sending …' : phase === 'works' ? 'Send' : 'Send and resume'}</button>
       ${phase === 'works' && html`<button type="button" onClick=${() => interrupt(p)}>Interrupt</button>`}</div>
-    <small id="say-keys">Enter sends, Shift+Enter is a new line. ${hints[phase]}.</small>
+    <${Attached} at=${at} id="say-files" />
+    <small id="say-keys">Enter sends, Shift+Enter is a new line. ${hints[phase]}.${at.files.length && !text.trim() ? ' Say what it should do with what is attached.' : ''}</small>
   </form>`;
 }
