@@ -3,6 +3,7 @@ package chat
 import (
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -27,7 +28,7 @@ func dropped(m *Model, s string) string {
 		if !droppable(m, name) {
 			return ""
 		}
-		out = append(out, atName(localName(name)))
+		out = append(out, atName(hereName(m, localName(name))))
 	}
 	return strings.Join(out, " ")
 }
@@ -41,6 +42,14 @@ func droppable(m *Model, name string) bool {
 func localName(name string) string {
 	if u, err := url.Parse(name); err == nil && u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") {
 		return u.Path
+	}
+	return name
+}
+
+// hereName is a shorter name of a file in the working directory.
+func hereName(m *Model, name string) string {
+	if rel, err := filepath.Rel(m.o.Dir, name); err == nil && filepath.IsLocal(rel) {
+		return rel
 	}
 	return name
 }

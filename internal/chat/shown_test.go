@@ -177,13 +177,15 @@ func TestADroppedImageIsNamedAndOtherPastesStayText(t *testing.T) {
 	d.picture("b.png", 3)
 	d.file("notes.txt", []byte("text"))
 	dir := d.m.o.Dir
+	d.picture("../elsewhere/c.png", 3)
 	for paste, want := range map[string]string{
-		dir + "/b.png":                           "@" + dir + "/b.png ",
-		" '" + dir + "/my shot.png' ":            `@"` + dir + `/my shot.png" `,
-		dir + `/my\ shot.png`:                    `@"` + dir + `/my shot.png" `,
-		dir + "/my shot.png":                     `@"` + dir + `/my shot.png" `,
-		"file://" + dir + "/my%20shot.png":       `@"` + dir + `/my shot.png" `,
-		dir + "/b.png '" + dir + "/my shot.png'": "@" + dir + `/b.png @"` + dir + `/my shot.png" `,
+		dir + "/b.png":                           "@b.png ",
+		" '" + dir + "/my shot.png' ":            `@"my shot.png" `,
+		dir + `/my\ shot.png`:                    `@"my shot.png" `,
+		dir + "/my shot.png":                     `@"my shot.png" `,
+		"file://" + dir + "/my%20shot.png":       `@"my shot.png" `,
+		dir + "/b.png '" + dir + "/my shot.png'": `@b.png @"my shot.png" `,
+		filepath.Dir(dir) + "/elsewhere/c.png":   "@" + filepath.Dir(dir) + "/elsewhere/c.png ",
 		dir + "/notes.txt":                       dir + "/notes.txt",
 		"b.png":                                  "b.png",
 		"see " + dir + "/b.png":                  "see " + dir + "/b.png",
@@ -197,7 +199,7 @@ func TestADroppedImageIsNamedAndOtherPastesStayText(t *testing.T) {
 	d.m.ed.set("")
 	d.types("see @")
 	d.types(dir + "/b.png")
-	if d.m.ed.value() != "see @"+dir+"/b.png " {
+	if d.m.ed.value() != "see @b.png " {
 		t.Errorf("%q", d.m.ed.value())
 	}
 }

@@ -77,7 +77,9 @@ func liveLines(m *Model, n int) []string {
 		case m.phase != working:
 			state = "gets it with your next message: "
 		}
-		work = append(work, paint(m.t, dim, tui.Pick(m.t, "  ↳ ", "  > ")+state+tui.Line(m.t, q.text)+with("  ", tui.Line(m.t, strings.Join(q.labels, " ")))))
+		labels := with("  ", tui.Line(m.t, strings.Join(q.labels, " ")))
+		text := tui.Cut(m.t, tui.Line(m.t, q.text), max(m.w-6-len(state)-tui.Cells(m.t, labels), 20)) // what goes along is seen behind a long one, too
+		work = append(work, paint(m.t, dim, tui.Pick(m.t, "  ↳ ", "  > ")+state+text+labels))
 	}
 	if o := m.own; o != nil {
 		work = append(work, spinnerOf(m)+" "+tui.Cut(m.t, "! "+tui.Line(m.t, o.command), max(m.w-30, 10))+paint(m.t, dim, "  "+elapsedSince(m, o.since)+", Esc ends it"))
