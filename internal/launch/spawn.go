@@ -64,10 +64,11 @@ func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 
 // unshown warns of attachments that a process gets and its model is not shown.
 func unshown(choice *config.Choice, as []ipc.Attachment) []string {
-	if len(as) == 0 || choice.Provider.Harness() == "" {
+	p := choice.Provider
+	if len(as) == 0 || p.Harness() == "" && p.Program() == "" {
 		return nil
 	}
-	return []string{choice.Provider.Name + " is an agent CLI, which is told words alone: it is not shown what is attached, only its name; name the file by its path, and it can read it"}
+	return []string{p.Name + " is asked in words alone: it is told the names of the attached files, and is not shown them"}
 }
 
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the

@@ -69,7 +69,8 @@ func TestOneHistoryKeepsSoManyAttachments(t *testing.T) {
 	}
 }
 
-// attachmentsOp writes a message with an attachment: whenever it stops, a message that is on record has its file.
+// attachmentsOp writes a message of the conversation, one of the mailbox and what a person says at a resume, each with an attachment: whenever it stops, what is
+// on record has its file.
 func attachmentsOp() *faultfs.Op {
 	return &faultfs.Op{Name: "attachments", Changing: []string{step.EpochFile}, Prepare: prepared(1, histA), Recover: restart,
 		Run: func(fsys durable.FS, ack func(string)) error {
@@ -78,11 +79,30 @@ func attachmentsOp() *faultfs.Op {
 				if err != nil {
 					return err
 				}
-				return authored(j, histA, ack, func(a *author) {
+				err = authored(j, histA, ack, func(a *author) {
 					text := a.text("m")
 					a.add(text, a.w.Message(&rnixctx.Message{Role: rnixctx.RoleUser, Content: text, Attachments: []rnixctx.Attachment{{Name: "a.png", Media: "image/png", SHA256: sum, Bytes: 2400}}}))
 					a.commit()
 				})
+				for i, later := range []string{"mail ", "input "} {
+					if err != nil {
+						return err
+					}
+					if sum, err = step.WriteAttachment(j.FS(), j.Dir(histA), bytes.Repeat([]byte(later), 300)); err != nil {
+						return err
+					}
+					err = authored(j, histA, ack, func(a *author) {
+						text, as := a.text("m"), []rnixctx.Attachment{{Name: "a.png", Media: "image/png", SHA256: sum, Bytes: 1500}}
+						m := step.InputMarker(1, step.Said{Text: text, Attachments: as})
+						if i == 0 {
+							rec, _ := step.MailRecord(step.Mail{Seq: 1, Kind: step.MailSteer, Text: text, Attachments: as}) // words and numbers
+							m = rec.Marker
+						}
+						a.add(text, a.w.Marker(m))
+						a.commit()
+					})
+				}
+				return err
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {
@@ -94,10 +114,13 @@ func attachmentsOp() *faultfs.Op {
 			}
 			err = errors.Join(err, herr)
 			for _, r := range h.Records {
-				if r.Message == nil {
-					continue
+				as := step.AttachedTo(&r)
+				if r.Marker != nil {
+					if m, ok := step.MailOf(r.Marker); ok {
+						as = m.Attachments
+					}
 				}
-				for _, a := range r.Message.Attachments {
+				for _, a := range as {
 					_, rerr := step.ReadAttachment(fsys, dir, a.SHA256)
 					err = errors.Join(err, rerr)
 				}

@@ -2,12 +2,21 @@ package recoverytest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/types"
 )
+
+// shown is what goes along with what a person says, sometimes.
+func (t *teller) shown() []rnixctx.Attachment {
+	if t.chance(50) {
+		return nil
+	}
+	return []rnixctx.Attachment{{Name: t.text(1), Media: "image/png", SHA256: strings.Repeat("0f", 32), Bytes: 70, Width: 1, Height: 1}}
+}
 
 // letters writes messages that come, and the delivery of some of those that wait.
 func (t *teller) letters() {
@@ -16,7 +25,7 @@ func (t *teller) letters() {
 		m := step.Mail{Seq: t.mailSeq, Kind: step.MailMessage, From: types.PID(t.r.IntN(9)), Name: t.text(1), Text: t.text(9), Time: time.Now().UTC().Round(0)}
 		switch t.r.IntN(4) {
 		case 0:
-			m.Kind = step.MailSteer
+			m.Kind, m.Attachments = step.MailSteer, t.shown()
 		case 1:
 			m.Kind, m.Key, m.Child = step.MailChild, fmt.Sprint("ended:", t.mailSeq), types.NewUUID()
 			if t.chance(50) {

@@ -249,7 +249,7 @@ func (t *teller) resume() {
 	t.begin(step.MarkerResumed)
 	if t.chance(50) {
 		t.said = append(t.said, "go on with "+t.text(5))
-		t.marker(step.Marker{Name: step.MarkerInput, PID: t.pid, Text: t.said[len(t.said)-1]})
+		t.marker(*step.InputMarker(t.pid, step.Said{Text: t.said[len(t.said)-1], Attachments: t.shown()}))
 	}
 	if t.open != nil {
 		t.commit()
