@@ -41,4 +41,6 @@ type Letter struct {
 	Bytes    int        `json:"bytes"`
 	Line     string     `json:"line"`             // its first line, cut
 	Binary   bool       `json:"binary,omitempty"` // it is no text
+	// Attachments are images and PDFs that the model is shown with it.
+	Attachments []Attached `json:"attachments,omitempty"`
 }

@@ -3,10 +3,12 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	rnixctx "rnix/context"
 	"rnix/debug"
 	"rnix/ipc"
 )
@@ -99,5 +101,12 @@ func letterLine(l *ipc.Letter) string {
 	if l.Binary {
 		return "(no text)"
 	}
-	return oneLine(l.Line)
+	line := l.Line
+	for i := range l.Attachments {
+		a := rnixctx.Attachment(l.Attachments[i])
+		if label := a.Label(); !strings.Contains(line, label) {
+			line += " " + label
+		}
+	}
+	return oneLine(line)
 }

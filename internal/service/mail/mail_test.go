@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	rnixctx "rnix/context"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -152,6 +153,9 @@ func TestWhatIsShownWithAMessageIsLookedAtBeforeItIsCarried(t *testing.T) {
 func TestMailboxShowsWholeCharactersAndNoSecrets(t *testing.T) {
 	s := office(new(post))
 	if l := s.wireLetter(&kernel.Waiting{Head: []byte("the key is hunter2\nmore"), Size: 23}); l.Line != "the key is ***" || l.Binary || l.Kind != string(step.MailMessage) {
+		t.Errorf("%+v", l)
+	}
+	if l := s.wireLetter(&kernel.Waiting{Mail: step.Mail{Attachments: []rnixctx.Attachment{{Name: "a.png", Media: "image/png", Bytes: 70}}}, Head: []byte("look\n\n[image a.png"), Size: 19}); l.Line != "look" || len(l.Attachments) != 1 || l.Attachments[0].Name != "a.png" {
 		t.Errorf("%+v", l)
 	}
 	cut := []byte("naïve")[:3] // within the ï

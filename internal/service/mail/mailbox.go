@@ -75,6 +75,9 @@ const lineLength = 200
 
 func (d *Service) wireLetter(w *kernel.Waiting) ipc.Letter {
 	l := ipc.Letter{Seq: w.Seq, Kind: string(w.Kind), From: w.From, FromUUID: w.FromUUID, Name: w.Name, Time: w.Time, Bytes: w.Size}
+	for _, a := range w.Attachments {
+		l.Attachments = append(l.Attachments, ipc.Attached(a))
+	}
 	if l.Kind == "" {
 		l.Kind = string(step.MailMessage)
 	}

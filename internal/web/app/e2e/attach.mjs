@@ -61,7 +61,8 @@ await scenario(async ({ page, problems }) => {
   await page.getByRole('button', { name: 'Do not attach cut.png' }).click();
   await field.press('Enter');
   await until(async () => (await field.inputValue()) === '' && (await page.locator('.attached .chip').count()) === 0, 'it is sent');
-  await page.locator('.message.waits', { hasText: 'and see these' }).waitFor();
+  await page.locator('.message.waits', { hasText: 'and see these' }).getByText('image b.png 32×2').waitFor();
+  await forms('attach-waits');
   await ask('release');
   await until(async () => (await talk()).includes('shown: 31 32'), 'both are shown: ' + await talk());
 

@@ -65,6 +65,9 @@ export function look(name, bytes, b) {
 // label names a file as the conversation will.
 export const label = (f) => (f.what === 'PDF' ? `PDF ${f.name}, ${size(f.bytes)}` : `image ${f.name}${f.width ? ` ${f.width}×${f.height}` : ''}, ${size(f.bytes)}`);
 
+// known is a file as the daemon names it.
+export const known = (a) => ({ ...a, what: a.media === 'application/pdf' ? 'PDF' : 'image' });
+
 // together returns why files cannot go along with one message; '' = they can.
 export function together(files) {
   const all = files.reduce((n, f) => n + f.bytes, 0);

@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from '../../lib/html.js';
 import { useCall } from '../../lib/ask.js';
 import { useDraft } from '../../lib/draft.js';
 import { interrupt } from '../../lib/actions.js';
+import { known, label } from '../../lib/attach.js';
 import { ended } from '../../lib/fold.js';
 import { say, works } from '../../lib/say.js';
 import { wire } from '../../lib/store.js';
@@ -14,7 +15,7 @@ import { Line } from '../../ui/text.js';
 export function Waiting({ id, turn }) {
   const of = useCall('mailbox', { target: id, limit: 50 }, { on: turn, every: 500 });
   const list = (of.data?.letters || []).filter((l) => l.kind === 'steer');
-  return list.map((l) => html`<article key=${l.seq} class="message user waits"><header><b>user</b> <small>it is heard before the next step</small></header><${Line} value=${l.line} most=${400} /></article>`);
+  return list.map((l) => html`<article key=${l.seq} class="message user waits"><header><b>user</b> <small>it is heard before the next step</small></header><${Line} value=${l.line} most=${400} />${(l.attachments || []).map((a) => html` <small key=${a.sha256}><${Line} value=${label(known(a))} most=${160} /></small>`)}</article>`);
 }
 
 const hints = { works: 'It hears it before its next step', suspended: 'It is resumed with it', ended: 'It has ended: it is resumed with it' };
