@@ -60,7 +60,8 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	}
 	events := event.New(1 << 20)
 	files := event.WriteFiles(events, durable.OS, func(id types.UUID) string { return filepath.Join(j.Dir(id), step.EventsFile) })
-	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: records.New(j, "test", config.Checkpoint{}, slog.New(slog.DiscardHandler))}, nil)
+	kept := records.New(j, "test", config.Checkpoint{}, slog.New(slog.DiscardHandler))
+	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: kept}, nil)
 	none := 0
 	pid, err := k.Spawn("read on", &agent.Agent{}, kernel.SpawnOpts{ProcSpec: types.ProcSpec{Provider: "m", MaxSteps: &none}, WorkDir: work})
 	if err != nil {
@@ -72,7 +73,7 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	}
 	err = k.Shutdown(t.Context())
 	events.Close()
-	for _, err := range []error{err, files.Close(), j.Close()} {
+	for _, err := range []error{err, kept.Close(), files.Close(), j.Close()} {
 		if err != nil {
 			t.Error(err)
 		}
