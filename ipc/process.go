@@ -111,10 +111,13 @@ type WaitResponse struct {
 	// With those of its children and theirs; 0 = it has none.
 	FamilyTokens int     `json:"family_tokens_used,omitempty"`
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
-	ElapsedMs    int64   `json:"elapsed_ms"`
-	Steps        int     `json:"steps"`
-	FailedCalls  int     `json:"failed_calls,omitempty"`
-	Suspended    bool    `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
+	// FamilyUnpriced are those of FamilyTokens of an unknown price, and FamilyFailed the failed calls of all of them.
+	FamilyUnpriced int   `json:"family_unpriced_tokens,omitempty"`
+	FamilyFailed   int   `json:"family_failed_calls,omitempty"`
+	ElapsedMs      int64 `json:"elapsed_ms"`
+	Steps          int   `json:"steps"`
+	FailedCalls    int   `json:"failed_calls,omitempty"`
+	Suspended      bool  `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
 	// MCPDown are its MCP servers that could not be reached at its end, each with the reason; nothing is known of a run of an earlier daemon.
 	MCPDown []string `json:"mcp_down,omitempty"`
 	types.Denials
@@ -179,6 +182,26 @@ type Proc struct {
 	PendingSignals []types.Signal `json:"pending_signals,omitempty"`
 	// MCPDown are its MCP servers that cannot be reached in this run, each with the reason: "tracker: no such file".
 	MCPDown []string `json:"mcp_down,omitempty"`
+	// FailedUnknown says that it is not known how many of its calls failed: an earlier version has written its end, and did not count them.
+	FailedUnknown bool `json:"failed_calls_unknown,omitempty"`
+	// Taken is what a fork has of its origin, which has used it: sums leave it out; null = nothing.
+	Taken *Taken `json:"taken,omitempty"`
+}
+
+// Taken is that part of what a fork shows as used which its origin has used.
+type Taken struct {
+	Tokens   int     `json:"tokens_used,omitempty"`
+	CostUSD  float64 `json:"cost_usd,omitempty"`
+	Unpriced int     `json:"unpriced_tokens,omitempty"`
+}
+
+// Own returns what a process has used itself.
+func (p *Proc) Own() Taken {
+	own := Taken{p.TokensUsed, p.CostUSD, p.Unpriced}
+	if t := p.Taken; t != nil {
+		own = Taken{max(own.Tokens-t.Tokens, 0), max(own.CostUSD-t.CostUSD, 0), max(own.Unpriced-t.Unpriced, 0)}
+	}
+	return own
 }
 
 // Why returns why the process is suspended, or what a running one waits for; "" = for nothing, or for what only its words say.

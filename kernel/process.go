@@ -273,6 +273,7 @@ type Info struct {
 	WaitUntil  time.Time
 	Estimated  bool            // some of the tokens were counted by us
 	Spending   []step.Spending // what was used when, and of which model; never changed, only replaced
+	Taken      int             // of its failed calls: what a fork has of its origin
 	EndedAt    time.Time
 	Elapsed    time.Duration
 	PausedFor  time.Duration

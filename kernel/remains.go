@@ -136,7 +136,7 @@ func (r *remains) status() types.ProcStatus {
 // info is the snapshot that a tombstone stands for.
 func (r *remains) info() *Info {
 	i := &Info{
-		ProcStatus: r.status(), State: r.state, Estimated: r.progress.Estimated, Spending: r.progress.Spending,
+		ProcStatus: r.status(), State: r.state, Estimated: r.progress.Estimated, Spending: r.progress.Spending, Taken: r.progress.Taken,
 		EndedAt: r.ended, Elapsed: r.elapsed, PausedFor: r.pausing, Result: r.result, ReadRoots: r.ReadRoots,
 		Rights: r.Rights, MCPMounts: r.MCPMounts, MCPDown: r.down, Plan: r.plan, Tools: r.tools,
 		Suspended: r.suspended, Paused: r.shut, Parked: r.parked, Wake: r.wake, Purse: r.broke,

@@ -79,7 +79,7 @@ func (f *From) had(server string) bool {
 // start returns the counters with which the loop goes on.
 func (f *From) start(pr loop.Progress) loop.Progress {
 	s := f.State
-	pr.Failed = s.Failed
+	pr.Failed, pr.Taken = s.Failed, s.Taken
 	pr.Step, pr.Tokens, pr.CostUSD, pr.Estimated, pr.Unpriced, pr.Spending = s.Step, s.Tokens, s.CostUSD, s.Estimate, s.Unpriced, s.Spending
 	return pr
 }

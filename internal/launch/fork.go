@@ -48,7 +48,7 @@ func (h *Stored) Copy(ctx context.Context, origin types.UUID, cut *recovery.Stat
 	}
 	a.Rec = records.NewRecorder(h.Store, id, lease, state.Clone())
 	a.AsForked()
-	a.State.Active, a.State.Runs = 0, 0
+	step.Forked(&a.State.Life)
 	a.State.Born()
 	return a, nil
 }

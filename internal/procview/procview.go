@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -23,7 +24,7 @@ const (
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitKind: i.ReasonKind, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
-		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending, MCPDown: i.MCPDown,
+		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending, MCPDown: i.MCPDown, Taken: taken(i.Origin, i.Spending, &i.ProcStatus),
 	}
 	p.UpdatedAt = i.EndedAt
 	if h := i.Hand; h != nil {
@@ -49,9 +50,12 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 	}
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: state, Wait: waits.SuspendReason, WaitKind: waits.Why(), WaitUntil: i.WakeAt, WaitSince: paused,
-		Estimated: Estimated(i), UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
+		Estimated: Estimated(i), UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(), Taken: taken(i.OriginUUID, i.Spending, &i.ProcStatus),
 	}
 	p.PausedAt = paused
+	if n, known := i.OwnFailed(); !known && n == 0 && i.FailedCalls == 0 {
+		p.FailedUnknown = true
+	}
 	return p
 }
 
@@ -70,6 +74,21 @@ func Estimated(i *step.ProcInfo) bool {
 // Unpriced names the models without a known price of what a process has used.
 func Unpriced(spending []step.Spending, s *types.ProcStatus) []string {
 	return step.UnpricedModels(spending, s.Provider, s.Model, s.Unpriced)
+}
+
+// taken is what a fork has of its origin: what it shows as used, without what it has used itself; nil = nothing.
+func taken(origin types.UUID, spending []step.Spending, s *types.ProcStatus) *ipc.Taken {
+	if origin == (types.UUID{}) {
+		return nil
+	}
+	t, usd := ipc.Taken{Tokens: s.TokensUsed, Unpriced: s.Unpriced}, price.FromFloat(s.CostUSD)
+	for i := range spending {
+		t.Tokens, t.Unpriced, usd = t.Tokens-spending[i].Tokens(), t.Unpriced-spending[i].Unpriced, usd-price.FromFloat(spending[i].CostUSD)
+	}
+	if t.CostUSD = max(usd, 0).Float(); t == (ipc.Taken{}) {
+		return nil
+	}
+	return &t
 }
 
 // Elapsed returns how long a process that is on disk has lived in all its runs.

@@ -114,6 +114,20 @@ func FailedCalls(calls []Call) int {
 	return n
 }
 
+// OwnFailed returns how many calls of a process failed, without those that a fork has of its origin. known is false if there may be more: an earlier
+// version has written its last run.
+func (p *ProcInfo) OwnFailed() (n int, known bool) {
+	switch {
+	case p.FailedCounted:
+		return p.FailedCalls - p.FailedTaken, true
+	case p.Kind != "" || p.Step == 0: // there were no calls
+		return 0, true
+	case p.OriginUUID != (types.UUID{}): // how many of them are its own is not known
+		return 0, false
+	}
+	return p.FailedCalls, false
+}
+
 // failed returns how many calls of a step failed. A record of an earlier version only says it of those with an error.
 func (r *StepRecord) failed() int {
 	if r.FailedCalls > 0 {

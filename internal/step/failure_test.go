@@ -1,6 +1,7 @@
 package step
 
 import (
+	"encoding/json"
 	"testing"
 
 	"rnix/types"
@@ -59,6 +60,50 @@ func TestFailedCallsAreCountedOfTheRecords(t *testing.T) {
 	var p ProcInfo
 	if l.Put(&p); l.Failed != 3 || p.FailedCalls != 3 {
 		t.Errorf("the fold says %d, lists %d, want 3", l.Failed, p.FailedCalls)
+	}
+}
+
+// What a fork has of its origin is not its own; what an earlier version has written of a process that has ended, it did not count.
+func TestOwnFailedCallsAreToldFromThoseOfTheOriginAndFromUnknownOnes(t *testing.T) {
+	origin := types.UUID{15: 7}
+	var l Life
+	begins := func(counted bool) *Marker {
+		detail, err := json.Marshal(Settled{ProcInfo: ProcInfo{FailedCounted: counted}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Marker{Name: MarkerResumed, PID: 2, Detail: detail}
+	}
+	fork, err := json.Marshal(ForkDetail{Origin: origin, Step: 1, Records: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range []Record{{Kind: KindMarker, Marker: &Marker{Name: MarkerFork, Detail: fork}}, {Kind: KindStep, Step: &StepRecord{StepNumber: 1, FailedCalls: 2, TokensUsed: 5, Provider: "p"}},
+		{Kind: KindMarker, Marker: begins(true)}, {Kind: KindStep, Step: &StepRecord{StepNumber: 2, FailedCalls: 3}}, {Kind: KindMarker, Marker: begins(true)}, {Kind: KindStep, Step: &StepRecord{StepNumber: 3, FailedCalls: 1}}} {
+		r.Seq = uint64(i + 1)
+		l.Apply(&r)
+	}
+	var p ProcInfo
+	l.Put(&p)
+	if n, known := p.OwnFailed(); n != 4 || !known || p.FailedCalls != 6 || p.FailedTaken != 2 || len(l.Spending) != 0 {
+		t.Errorf("%d, %v: %+v, spent %+v", n, known, p, l.Spending)
+	}
+	for _, c := range []struct {
+		p     ProcInfo
+		n     int
+		known bool
+	}{
+		{ProcInfo{ProcStatus: types.ProcStatus{Step: 3}}, 0, false},
+		{ProcInfo{ProcStatus: types.ProcStatus{Step: 3, FailedCalls: 2}}, 2, false}, // with an error; commands were not counted
+		{ProcInfo{ProcStatus: types.ProcStatus{Step: 3, FailedCalls: 2}, OriginUUID: origin}, 0, false},
+		{ProcInfo{}, 0, true},
+		{ProcInfo{ProcStatus: types.ProcStatus{Kind: "supervisor", Step: 1}}, 0, true},
+		{ProcInfo{ProcStatus: types.ProcStatus{Step: 3}, FailedCounted: true}, 0, true},
+	} {
+		tomb := NewTomb(&c.p, "test")
+		if n, known := c.p.OwnFailed(); n != c.n || known != c.known || tomb.Failed != n || tomb.FailedCounted != known || tomb.Origin != c.p.OriginUUID {
+			t.Errorf("%+v: %d, %v; %+v", c.p, n, known, tomb)
+		}
 	}
 }
 

@@ -70,8 +70,9 @@ type Life struct {
 	Runs   int         `json:"runs,omitempty"`
 	Origin *ForkDetail `json:"origin,omitempty"`
 
-	Step     int     `json:"step"`                   // the last one that has ended
-	Failed   int     `json:"failed_calls,omitempty"` // of all steps
+	Step     int     `json:"step"`                         // the last one that has ended
+	Failed   int     `json:"failed_calls,omitempty"`       // of all steps
+	Taken    int     `json:"failed_calls_taken,omitempty"` // of Failed: those that a fork has of its origin
 	Tokens   int     `json:"tokens_used"`
 	Estimate bool    `json:"estimated,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"`
@@ -240,7 +241,8 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 func (l *Life) begin(m *Marker, seq uint64, now time.Time) {
 	l.Settled, l.Runs = m.Detail, l.Runs+1
 	if l.Own(seq) {
-		l.Active, l.Runs, l.Spending, l.Compact = 0, 1, nil, nil
+		Forked(l)
+		l.Runs, l.Compact = 1, nil
 	}
 	l.Intent = ""
 	if m.Name == MarkerSpawn && m.Settled().Intent == "" {
@@ -253,6 +255,11 @@ func (l *Life) begin(m *Marker, seq uint64, now time.Time) {
 	if l.Began = now; m.Text == ByPerson { // who knows what has happened, and says to go on
 		l.Crashes = 0
 	}
+}
+
+// Forked makes of what the records of an origin amount to that of a fork whose own life begins: what was used before then was used by its origin.
+func Forked(l *Life) {
+	l.Active, l.Runs, l.Spending, l.Taken = 0, 0, nil, l.Failed
 }
 
 func (l *Life) end(p Phase) {
@@ -302,6 +309,7 @@ func (l *Life) Put(p *ProcInfo) {
 	l.PutSet(p)
 	if was, err := l.Was(); err == nil {
 		_, p.Skills = WithSkills("", was.Skills, l.Skills)
+		p.FailedCounted = was.FailedCounted
 	}
 	if l.PID != 0 {
 		p.PID = l.PID
@@ -331,7 +339,7 @@ func (l *Life) Put(p *ProcInfo) {
 	}
 	p.TokensUsed, p.CostUSD, p.Unpriced, p.Spending = l.Tokens, l.CostUSD, l.Unpriced, l.Spending
 	p.Provider, p.Model = cmp.Or(l.Provider, p.Provider), cmp.Or(l.Model, p.Model)
-	p.Denials, p.FailedCalls = l.Refused, l.Failed
+	p.Denials, p.FailedCalls, p.FailedTaken = l.Refused, l.Failed, l.Taken
 	p.Runs, p.ActiveTotal, p.UpdatedAt = l.Runs, l.Active, l.Time
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = l.Created

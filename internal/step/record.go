@@ -254,19 +254,22 @@ type ProcInfo struct {
 	State       types.ProcessState `json:"state"`
 	Suspended   bool               `json:"suspended,omitempty"`
 	types.Suspension
-	WakeAt         time.Time     `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
-	OriginStep     int           `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
-	Runs           int           `json:"runs,omitempty"`            // how often it was started or resumed
-	ActiveTotal    time.Duration `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
-	DeadAt         time.Time     `json:"dead_at,omitzero"`
-	PausedTotal    time.Duration `json:"paused_total_ns,omitempty"`
-	Spending       []Spending    `json:"spending,omitempty"` // what it has used itself, of which model and on which day
-	Purse          *PurseWait    `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
-	AllowedDevices []string      `json:"allowed_devices"`    // null = all
-	DeniedDevices  []string      `json:"denied_devices,omitempty"`
-	ReadRoots      []string      `json:"read_roots,omitempty"`
-	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
-	MCPDown        []string      `json:"mcp_down,omitempty"` // its servers that could not be reached, each with the reason
-	Result         string        `json:"result,omitempty"`
-	Asks           []Ask         `json:"asks,omitempty"` // of a suspended one: those that have no answer yet
+	WakeAt      time.Time     `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
+	OriginStep  int           `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
+	Runs        int           `json:"runs,omitempty"`            // how often it was started or resumed
+	ActiveTotal time.Duration `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
+	DeadAt      time.Time     `json:"dead_at,omitzero"`
+	PausedTotal time.Duration `json:"paused_total_ns,omitempty"`
+	Spending    []Spending    `json:"spending,omitempty"` // what it has used itself, of which model and on which day
+	Purse       *PurseWait    `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
+	// FailedTaken are those of its failed calls that a fork has of its origin. FailedCounted says that its last run counted them; earlier versions did not.
+	FailedTaken    int      `json:"failed_calls_taken,omitempty"`
+	FailedCounted  bool     `json:"failed_calls_counted,omitempty"`
+	AllowedDevices []string `json:"allowed_devices"` // null = all
+	DeniedDevices  []string `json:"denied_devices,omitempty"`
+	ReadRoots      []string `json:"read_roots,omitempty"`
+	MCPMounts      []string `json:"mcp_mounts,omitempty"`
+	MCPDown        []string `json:"mcp_down,omitempty"` // its servers that could not be reached, each with the reason
+	Result         string   `json:"result,omitempty"`
+	Asks           []Ask    `json:"asks,omitempty"` // of a suspended one: those that have no answer yet
 }

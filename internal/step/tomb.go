@@ -33,12 +33,17 @@ type Tomb struct {
 	Parent   types.UUID `json:"parent_uuid,omitzero"`
 	Agent    string     `json:"agent,omitempty"`
 	Spending []Spending `json:"spending,omitempty"`
+	// Origin is that of a fork. Failed are its own failed calls; FailedCounted says that all of them are known, which earlier versions did not write.
+	Origin        types.UUID `json:"origin_uuid,omitzero"`
+	Failed        int        `json:"failed_calls,omitempty"`
+	FailedCounted bool       `json:"failed_calls_counted,omitempty"`
 }
 
 // NewTomb returns what is left of a history that is deleted now.
 func NewTomb(p *ProcInfo, why string) Tomb {
+	failed, counted := p.OwnFailed()
 	return Tomb{UUID: p.UUID, PID: p.PID, Name: p.Name, Intent: FirstLine(p.Intent), DeadAt: p.DeadAt, At: time.Now().UTC(), Why: why,
-		Parent: p.ParentUUID, Agent: p.Agent, Spending: p.Spending}
+		Parent: p.ParentUUID, Agent: p.Agent, Spending: p.Spending, Origin: p.OriginUUID, Failed: failed, FailedCounted: counted}
 }
 
 // Tombs is deleted.jsonl: which histories were deleted, when and why. A line is written before the

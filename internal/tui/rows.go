@@ -37,7 +37,8 @@ type listedSum struct {
 func (r *rows) listed() ipc.Totals {
 	if s := (listedSum{ver: int(r.ver), rows: len(r.by)}); r.sum.ver != s.ver || r.sum.rows != s.rows {
 		for _, p := range r.by {
-			s.tokens, s.unpriced, s.usd = s.tokens+p.TokensUsed, s.unpriced+p.Unpriced, s.usd+price.FromFloat(p.CostUSD)
+			own := p.Own()
+			s.tokens, s.unpriced, s.usd = s.tokens+own.Tokens, s.unpriced+own.Unpriced, s.usd+price.FromFloat(own.CostUSD)
 		}
 		r.sum = s
 	}

@@ -30,9 +30,10 @@ func (t *tally) add(p *ipc.Proc, n int) {
 	default:
 		return
 	}
-	t.tokens += n * p.TokensUsed
-	t.unpriced += n * p.Unpriced
-	t.cost += price.USD(n) * price.FromFloat(p.CostUSD)
+	own := p.Own()
+	t.tokens += n * own.Tokens
+	t.unpriced += n * own.Unpriced
+	t.cost += price.USD(n) * price.FromFloat(own.CostUSD)
 }
 
 // plus adds n times what another one has counted.

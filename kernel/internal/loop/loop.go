@@ -75,6 +75,7 @@ type Progress struct {
 	Unpriced  int             // tokens of which nobody knows what they cost
 	Spending  []step.Spending // what was used when, and of which model; never changed, only replaced
 	Failed    int             // calls that failed, of the steps that have ended
+	Taken     int             // of these: what a fork has of its origin
 	Provider  string
 	Model     string
 }
