@@ -11,6 +11,7 @@ var (
 	ShowBudget = Method[BudgetRequest, BudgetResponse]{Name: "budget", Doc: "budget shows what processes and their descendants may use, have used, and have reserved"}
 	AddBudget  = Method[AddBudgetRequest, AddBudgetResponse]{Name: "add_budget", Doc: "add_budget raises the budget of a process, and resumes what waits for it"}
 	ShowCost   = Method[CostRequest, CostResponse]{Name: "cost", Doc: "cost adds up what agents have used and what that costs, over all histories"}
+	Families   = Method[FamiliesRequest, FamiliesResponse]{Name: "families", Doc: "families adds up what processes have used with their descendants, and with their forks"}
 )
 
 // BudgetRequest asks about budgets. An empty Target means every process that runs or is suspended and has a limit.
@@ -106,5 +107,33 @@ type CostLine struct {
 	CostUSD    *float64   `json:"cost_usd"`                  // of what has a known price; null = nothing has
 	Unpriced   int        `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in CostUSD
 	Estimated  bool       `json:"estimated,omitempty"`       // some of the tokens were counted by us
-	ActiveMs   int64      `json:"active_ms,omitempty"`       // of a total without Since: how long its processes have worked, together; deleted ones are left out
+	// FailedCalls are those of its processes, and FailedUnknown is of how many processes it is not known how many more there were: an earlier version
+	// has written them. Both are missing where costs are those of a model, of a day, or since a day, since failed calls have none of these.
+	FailedCalls   int   `json:"failed_calls,omitempty"`
+	FailedUnknown int   `json:"failed_calls_unknown,omitempty"`
+	ActiveMs      int64 `json:"active_ms,omitempty"` // of a total without Since: how long its processes have worked, together; deleted ones are left out
+}
+
+// FamiliesRequest asks what processes have used together with others.
+type FamiliesRequest struct {
+	Targets []string `json:"targets,omitempty"` // these; empty = each that lives or is suspended and has descendants or forks
+	All     bool     `json:"all,omitempty"`     // without Targets: also those that have ended
+}
+
+// FamiliesResponse has a Family for each target, in their order; else in order of PID. Its list is never null.
+type FamiliesResponse struct {
+	Families []Family `json:"families"`
+}
+
+// Family is what a process has used itself, and together with others: those that live, are stored, archived or deleted, each once. What a fork has of its
+// origin counts there, and not again.
+type Family struct {
+	PID  types.PID  `json:"pid"`
+	UUID types.UUID `json:"uuid"`
+	Name string     `json:"name,omitempty"`
+	Own  CostLine   `json:"own"`
+	Tree *CostLine  `json:"with_descendants"` // null = it has none
+	// Forks are all that were forked from one start, which is among them, with the descendants of each; null = it was not forked, and is no fork.
+	Forks *CostLine  `json:"with_forks"`
+	Start types.UUID `json:"start_uuid,omitzero"` // the first of these
 }

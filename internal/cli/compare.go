@@ -26,8 +26,9 @@ func compareCmd(a *app) *cobra.Command {
 		Short:      "show processes side by side: state, steps, files, cost, time",
 		Long: `Compare shows processes with the same intent beside each other: how each one ended, its steps, how many of its
 calls failed, which files it changed, what it used and how long it worked. With one PROCESS it finds the others
-with the same intent: those with other models, and forks; at most 12, the newest. What the processes below them
-have used stands below the table.
+with the same intent: those with other models, and forks; at most 12, the newest. Below the table stands what
+each has used together with its descendants, and what all forks of one start have used: a fork counts from where
+it began, and each process once.
 
 Columns: PID; NAME; MODEL; STATE, or how it ended; STEPS; FAILED, calls with an error, and commands that did not
 end with exit code 0; FILES, with the lines added and deleted; TOKENS; COST; TIME, without pauses.`,
@@ -56,7 +57,9 @@ type compared struct {
 	Files   []ipc.FileChange `json:"files"`
 	Problem string           `json:"problem,omitempty"` // why its files are not known
 	Shares  []types.PID      `json:"shares_directory_with,omitempty"`
-	Family  *ipc.CostLine    `json:"family,omitempty"` // with those below it; null = there are none
+	Family  *ipc.CostLine    `json:"family,omitempty"`     // with its descendants; null = there are none
+	Forks   *ipc.CostLine    `json:"with_forks,omitempty"` // with all forks of one start and their descendants; null = there are none
+	start   types.UUID       // of Forks
 }
 
 // beside returns what args name, or all with the intent of the only one, each with its files and what those below it have used.
@@ -78,6 +81,11 @@ func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, erro
 		}
 		procs = sameIntent(r.Procs, procs[0])
 	}
+	ids := make([]types.UUID, len(procs))
+	for i, p := range procs {
+		ids[i] = p.UUID
+	}
+	families := familiesOf(ctx, c, ids...)
 	out := make([]compared, len(procs))
 	for i, p := range procs {
 		one := compared{Proc: p, Files: []ipc.FileChange{}}
@@ -90,9 +98,8 @@ func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, erro
 		default:
 			one.Files = append(one.Files, d.Files...)
 		}
-		cost, err := ipc.Call(ctx, c, ipc.ShowCost, ipc.CostRequest{By: "process", Under: p.UUID.String()})
-		if err == nil && cost.Total.Processes > 1 {
-			one.Family = &cost.Total
+		if f := families[p.UUID]; f != nil {
+			one.Family, one.Forks, one.start = f.Tree, f.Forks, f.Start
 		}
 		for _, o := range procs {
 			if o.UUID != p.UUID && p.WorkDir != "" && o.WorkDir == p.WorkDir {
@@ -161,11 +168,17 @@ func showCompared(out *output, list []compared, now time.Time) error {
 	}
 	out.table([]column{{name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "MODEL", max: 28}, {name: "STATE", max: 32}, {name: "STEPS", right: true}, {name: "FAILED", right: true},
 		{name: "FILES"}, {name: "TOKENS", right: true, drop: 2}, costColumn(procs), {name: "TIME", right: true}}, rows)
+	ids, families := make([]types.UUID, len(list)), map[types.UUID]*ipc.Family{}
 	for i := range list {
 		one := &list[i]
-		if f := one.Family; f != nil {
-			out.print(fmt.Sprintf("PID %d with those below it: %s, %s tokens, %s\n", one.PID, plural(f.Processes, "process", "processes"), tokens(f.Tokens, f.Estimated), price.Spent(usdOf(f.CostUSD), f.Tokens, f.Unpriced)))
-		}
+		ids[i] = one.UUID
+		families[one.UUID] = &ipc.Family{PID: one.PID, Tree: one.Family, Forks: one.Forks, Start: one.start}
+	}
+	for _, line := range familyLines(ids, families) {
+		out.print(line + "\n")
+	}
+	for i := range list {
+		one := &list[i]
 		if one.Problem != "" {
 			out.warn(fmt.Sprintf("the files of PID %d are not known: %s", one.PID, one.Problem))
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,13 +21,16 @@ func psCmd(a *app) *cobra.Command {
 	var limit int
 	var labels []string
 	c := &cobra.Command{
-		Use:        "ps",
+		Use:        "ps [PROCESS...]",
 		Aliases:    []string{"list"},
 		SuggestFor: []string{"jobs", "status", "pstree"},
 		Short:      "list processes as a tree, with the commands that they run",
 		Long: `Ps lists the processes that are alive, and those that are suspended on disk: each below its parent, with
 what it waits for, and below it the processes of the operating system that it has started. With -a
 also those that have ended. Resume a suspended process with: rnix resume
+
+With PROCESS it lists these and all of their descendants, also those that have ended, and says what each has
+used with them, and with all forks of one start: a fork counts from where it began, and each process once.
 
 Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why
 it is suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the
@@ -36,10 +40,14 @@ by what its commands are confined.
 
 With --json, "seq" is the place in the event log up to which everything is in the rows, and
 how long a process waits or has something in hand is counted from "wait_since", "paused_at" and "doing".`,
-		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --label env=prod --label ticket`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
-		Annotations: exits("0 1 2 12"),
-		Args:        noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Example:           examples(`rnix ps`, `rnix ps night`, `rnix ps -a --limit 20`, `rnix ps --label env=prod --label ticket`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeProcs(a, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && (limit > 0 || len(labels) > 0) {
+				return usagef("", "--limit and --label are for lists of all processes, and %q is one", args[0])
+			}
 			if limit < 0 {
 				return usagef("", "--limit %d is negative; 0 means all", limit)
 			}
@@ -47,7 +55,7 @@ how long a process waits or has something in hand is counted from "wait_since", 
 				return usagef("", "--label: %w", err)
 			}
 			client, err := a.find(c.Context())
-			if err == nil && client == nil && all {
+			if err == nil && client == nil && (all || len(args) > 0) {
 				client, err = a.connect(c.Context())
 			}
 			if err != nil {
@@ -57,7 +65,7 @@ how long a process waits or has something in hand is counted from "wait_since", 
 				a.out.talk("no daemon is running, so no process is; rnix ps -a shows those on disk, also what is suspended")
 				return nil
 			}
-			return ps(c.Context(), client, a.out, ipc.ListRequest{All: all, Limit: limit, Labels: labels}, time.Now())
+			return ps(c.Context(), client, a.out, ipc.ListRequest{All: all || len(args) > 0, Limit: limit, Labels: labels}, args, time.Now())
 		},
 	}
 	c.Flags().BoolVarP(&all, "all", "a", false, "also those that have ended")
@@ -70,17 +78,41 @@ how long a process waits or has something in hand is counted from "wait_since", 
 type procAt struct {
 	*ipc.Proc
 	Seq uint64 `json:"seq"` // the position in the event log as of which it is so
+	// Family is what a process that ps was asked for has used with others; null = it was not.
+	Family *ipc.Family `json:"family,omitempty"`
 }
 
-// ps lists processes.
-func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, now time.Time) error {
+// uuidsOf finds the processes that arguments name.
+func uuidsOf(ctx context.Context, c *ipc.Client, args []string) (ids []types.UUID, err error) {
+	for _, arg := range args {
+		d, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: arg})
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, d.UUID) {
+			ids = append(ids, d.UUID)
+		}
+	}
+	return ids, nil
+}
+
+// ps lists all processes, or those of args with their descendants.
+func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, args []string, now time.Time) error {
+	ids, err := uuidsOf(ctx, c, args)
+	if err != nil {
+		return err
+	}
 	r, err := ipc.Call(ctx, c, ipc.ListProcs, req)
 	if err != nil {
 		return err
 	}
+	families := familiesOf(ctx, c, ids...)
+	if len(ids) > 0 {
+		r.Procs = below(r.Procs, ids)
+	}
 	if out.json() {
 		for i := range r.Procs {
-			out.object(&procAt{&r.Procs[i], r.Seq})
+			out.object(&procAt{&r.Procs[i], r.Seq, families[r.Procs[i].UUID]})
 		}
 		return nil
 	}
@@ -118,6 +150,9 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		}
 	}
 	out.table(cols, rows)
+	for _, line := range familyLines(ids, families) {
+		out.print(line + "\n")
+	}
 	sayParked(out, r.Procs)
 	sayUnconfined(out, r.Procs)
 	sayUnpriced(out, r.Procs)
@@ -242,19 +277,25 @@ func waitText(p *ipc.Proc, now time.Time) string {
 	case p.Exit != nil && (p.State != suspended || p.Wait == ""):
 		return endOf(p)
 	case p.Wait == "":
-		return "-"
+		return cmp.Or(failedText(p), "-")
 	case p.WaitUntil.IsZero():
-		return oneLine(aged(p, now))
+		return oneLine(aged(p, now)) + with(", ", failedText(p))
 	}
-	return oneLine(p.Wait) + " until " + clock(p.WaitUntil, now)
+	return oneLine(p.Wait) + " until " + clock(p.WaitUntil, now) + with(", ", failedText(p))
 }
 
 // endOf is how a process ended, and how many of its calls failed: one may have completed for all that.
-func endOf(p *ipc.Proc) string {
-	if p.FailedCalls == 0 {
-		return exitText(p.Exit)
+func endOf(p *ipc.Proc) string { return exitText(p.Exit) + with(", ", failedText(p)) }
+
+// failedText is how many calls of a process have failed; empty = none.
+func failedText(p *ipc.Proc) string {
+	switch {
+	case p.FailedUnknown:
+		return "failed calls unknown"
+	case p.FailedCalls == 0:
+		return ""
 	}
-	return exitText(p.Exit) + ", " + failedCalls(p.FailedCalls)
+	return failedCalls(p.FailedCalls)
 }
 
 // aged is what a process waits for, and for how long if that is known.

@@ -24,12 +24,15 @@ type runData struct {
 	// With those of its children and theirs; 0 = it has none.
 	FamilyTokens int     `json:"family_tokens_used,omitempty"`
 	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
-	ElapsedMs    int64   `json:"elapsed_ms"`
-	Steps        int     `json:"steps"`
-	FailedCalls  int     `json:"failed_calls,omitempty"` // of its steps
-	ExitCode     int     `json:"exit_code"`              // of the process
-	ExitReason   string  `json:"exit_reason,omitempty"`
-	Suspended    bool    `json:"suspended,omitempty"`
+	// The tokens of FamilyTokens of an unknown price, and the failed calls of all of them.
+	FamilyUnpriced int    `json:"family_unpriced_tokens,omitempty"`
+	FamilyFailed   int    `json:"family_failed_calls,omitempty"`
+	ElapsedMs      int64  `json:"elapsed_ms"`
+	Steps          int    `json:"steps"`
+	FailedCalls    int    `json:"failed_calls,omitempty"` // of its steps
+	ExitCode       int    `json:"exit_code"`              // of the process
+	ExitReason     string `json:"exit_reason,omitempty"`
+	Suspended      bool   `json:"suspended,omitempty"`
 	types.Denials
 	MCPDown  []string `json:"mcp_down,omitempty"` // its MCP servers that could not be reached, each with the reason
 	Warnings []string `json:"warnings,omitempty"`
@@ -211,7 +214,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	switch out.format {
 	case asJSON:
 		data := &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
-			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, Unpriced: r.Unpriced, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
+			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, Unpriced: r.Unpriced, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, FamilyUnpriced: r.FamilyUnpriced, FamilyFailed: r.FamilyFailed, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
 			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, MCPDown: r.MCPDown, Warnings: warnings, Worktree: tree}
 		data.Structured = structured(out, r.Result, err)
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
@@ -302,9 +305,9 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 		parts = append(parts, "without "+downServers(r.MCPDown))
 	}
 	if r.FamilyTokens > r.TokensUsed {
-		with := "with its children " + number(r.FamilyTokens) + " tokens"
-		if r.FamilyUSD > 0 {
-			with += ", " + dollars(r.FamilyUSD)
+		with := "with its children " + number(r.FamilyTokens) + " tokens" + price.Behind(r.FamilyUSD, r.FamilyTokens, r.FamilyUnpriced)
+		if r.FamilyFailed > r.FailedCalls {
+			with += ", " + failedCalls(r.FamilyFailed)
 		}
 		parts = append(parts, with)
 	}

@@ -21,7 +21,8 @@ func topCmd(app *app) *cobra.Command {
 		Long: `Top shows the processes that are alive or suspended, each below its parent, and follows what happens: state
 or what is waited for, step, the tool in hand and since when, tokens, cost, time (which does not count
 pauses), and what it has started in the operating system with its memory. Keys sort, filter, pause,
-resume and end; ? shows them all. Enter opens the dashboard.
+resume and end; ? shows them all. Enter opens the dashboard. Below the table stands what the chosen process
+has used together with its descendants, and with all forks of one start; in a printed table, what each has.
 
 Without a terminal, and with --once, it prints one table and ends; -n prints several, each when something has
 changed, at most one in a second. With --json it is one line for each process, as in: rnix ps --json`,
@@ -75,7 +76,7 @@ func (a screenCommand) tables(ctx context.Context, all bool, n int) error {
 			return err
 		}
 		for i := range t.Procs {
-			a.out.object(&procAt{&t.Procs[i], t.Seq})
+			a.out.object(&procAt{&t.Procs[i], t.Seq, nil})
 		}
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 		{"help daemon stup", `there is no help about "stup"`, "did you mean: rnix help daemon stop"},
 		{"completion frob", `"frob"`, "bash, zsh, fish or powershell"},
 		{"completion", "completion needs a shell", "usage: rnix completion SHELL"},
-		{"ps now", `ps takes no arguments, and "now" is one`, "usage: rnix ps"},
+		{"top now", `top takes no arguments, and "now" is one`, "usage: rnix top"},
 		{"pause", "pause needs a process", "usage: rnix pause PROCESS..."},
 		{"run --max-stps 3 x", "unknown flag: --max-stps", "did you mean: --max-steps"},
 		{"run --max-steps many x", `--max-steps "many": want a whole number`, ""},

@@ -88,6 +88,9 @@ func (p *costPane) render() {
 			costLine(&b, t, costKey(t, &r.Lines[i]), key, &r.Lines[i])
 		}
 		costLine(&b, t, "in all", key, &r.Total)
+		if r.Total.FailedCalls > 0 {
+			b.WriteString(failedCalls(r.Total.FailedCalls) + "\n")
+		}
 		if n := r.Total.Unpriced; n > 0 {
 			b.WriteString(price.Unknown(number(n)) + "\n")
 		}

@@ -23,6 +23,7 @@ type detailPane struct {
 	r     *ipc.ProcDetail
 	at    time.Time // when it came; its process works on
 	drawn time.Time // when its text was made
+	kin   int       // as of which answer about its family
 	busy  bool      // a question is under way
 	again bool      // ... and what it asks for has changed since
 }
@@ -75,8 +76,7 @@ func (d *detailPane) update(msg tea.Msg) tea.Cmd {
 	case m.err == nil:
 		d.known = true
 		d.r, d.at = &m.r, d.e.now()
-		d.drawn = d.at
-		d.long.set(detailText(d.e.t, d.r, d.at, d.at))
+		d.make(d.at)
 	case !d.known: // else the last answer stays, and the status line says that the daemon is gone
 		d.known, d.r = true, nil
 		d.long.set(errorText(m.err))
@@ -95,16 +95,25 @@ func (d *detailPane) view(w, h int) string {
 		return "..."
 	}
 	if d.r != nil {
-		if now := d.e.now(); now.Sub(d.drawn) >= time.Second { // as the table beside it
-			d.drawn = now
-			d.long.set(detailText(d.e.t, d.r, d.at, now))
+		if now := d.e.now(); now.Sub(d.drawn) >= time.Second || d.kin != d.e.kin.n { // as the table beside it
+			d.make(now)
 		}
 	}
 	return d.long.view(w, h)
 }
 
-// detailText renders what was known of a process at a time, now. Everything in it is cleaned where it is shown.
-func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
+// make makes the text as of now.
+func (d *detailPane) make(now time.Time) {
+	d.drawn, d.kin = now, d.e.kin.n
+	var family []string
+	if d.e.kin.id == d.id {
+		family = d.e.kin.sums()
+	}
+	d.long.set(detailText(d.e.t, d.r, d.at, now, family...))
+}
+
+// detailText renders what was known of a process at a time, now, and what it has used with others. Everything in it is cleaned where it is shown.
+func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time, family ...string) string {
 	var b strings.Builder
 	field := func(name, value string) {
 		if value != "" {
@@ -122,11 +131,18 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 	field("agent", t.line(d.Agent))
 	field("model", t.modelName(&d.Proc))
 	field("step", stepText(&d.Proc))
-	field("failed", failedCalls(d.FailedCalls))
+	failed := failedCalls(d.FailedCalls)
+	if d.FailedUnknown {
+		failed = "unknown: an earlier version, which did not count failed calls, has written its end"
+	}
+	field("failed", failed)
 	field("tokens", tokensText(&d.Proc)+limit(d.ContextBudget > 0, " of "+number(d.ContextBudget)))
 	field("cost", costText(&d.Proc)+limit(d.BudgetUSD > 0, fmt.Sprintf(" of $%.2f", d.BudgetUSD)))
 	if why := noPrices(t, []entry{{row: r}}); why != "" {
 		b.WriteString(why + "\n")
+	}
+	for _, text := range family {
+		b.WriteString(text + "\n")
 	}
 	field("began", d.CreatedAt.Local().Format("2006-01-02 15:04:05"))
 	field("elapsed", debug.Age(r.elapsed(now)))

@@ -20,7 +20,7 @@ func (m *Model) boxes() boxes {
 	}
 	h = max(h, 0)
 	if m.screen == top {
-		return boxes{list: box{0, y + 1, m.w, max(h-1, 0)}} // under the names of the columns
+		return boxes{list: box{0, y + 1, m.w, max(h-1-len(beneath(m)), 0)}} // under the names of the columns
 	}
 	both := m.w >= narrow && !m.wide
 	var b boxes
@@ -58,7 +58,14 @@ func (m *Model) draw() (string, *tea.Cursor) {
 	case m.asking != nil:
 		lines = append(lines, m.asking.view(m.w, room)...)
 	case m.screen == top:
-		lines = append(lines, tableLines(m, m.w, room)...)
+		under := beneath(m)
+		lines = append(lines, tableLines(m, m.w, room-len(under))...)
+		for len(lines) < m.h-1-len(under) {
+			lines = append(lines, "")
+		}
+		for _, l := range under {
+			lines = append(lines, t.paint(dim, l))
+		}
 	default:
 		lines = append(lines, sides(m, room)...)
 	}
@@ -75,6 +82,14 @@ func (m *Model) draw() (string, *tea.Cursor) {
 		return strings.Join(lines, "\n"), nil
 	}
 	return strings.Join(lines, "\n"), tea.NewCursor(min(at, m.w-1), m.h-1)
+}
+
+// beneath is what stands below the table of top: what the chosen process has used with others. Where there is little room there is nothing.
+func beneath(m *Model) []string {
+	if m.h < 10 {
+		return nil
+	}
+	return m.env.kin.lines()
 }
 
 // sides renders the dashboard's two sides.

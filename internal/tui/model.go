@@ -59,13 +59,13 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if _, ok := msg.(paintMsg); ok {
 		return m, m.paint.due()
 	}
-	cmd := m.take(msg)
+	cmd := tea.Batch(m.take(msg), m.env.kin.update(msg))
 	if m.asking != nil {
 		cmd = tea.Batch(cmd, m.asking.update(m, msg))
 	}
 	m.rows.sweep(m.list.sel)
 	m.list.arrange(&m.rows, m.env.now())
-	return m, tea.Batch(cmd, m.tell(), m.loads(), m.tick(), m.paint.soil(m.env))
+	return m, tea.Batch(cmd, m.tell(), m.loads(), relate(m), m.tick(), m.paint.soil(m.env))
 }
 
 // take is Update without what follows from every message.

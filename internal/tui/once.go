@@ -48,7 +48,9 @@ func Print(ctx context.Context, w io.Writer, src Source, t *Theme, all bool, wid
 				return err
 			}
 		}
-		if err := printTable(m, w, width); err != nil {
+		var families ipc.FamiliesResponse // of an earlier daemon there are none
+		_ = src.Call(ctx, ipc.Families.Name, ipc.FamiliesRequest{All: all}, &families)
+		if err := printTable(m, w, width, families.Families); err != nil {
 			return err
 		}
 		i++
@@ -57,7 +59,7 @@ func Print(ctx context.Context, w io.Writer, src Source, t *Theme, all bool, wid
 }
 
 // printTable writes the table of the rows as they are now.
-func printTable(m *Model, w io.Writer, width int) error {
+func printTable(m *Model, w io.Writer, width int, families []ipc.Family) error {
 	t, now := m.env.t, m.env.now()
 	m.list.arrange(&m.rows, now)
 	m.list.at = -1 // nothing stands out
@@ -76,6 +78,7 @@ func printTable(m *Model, w io.Writer, width int) error {
 			lines = append(lines, tableRow(m, cols, &m.list.entries[i], i, width))
 		}
 	}
+	lines = append(lines, familyRoots(m.list.entries, families)...)
 	if why := noPrices(t, m.list.entries); why != "" {
 		lines = append(lines, why)
 	}

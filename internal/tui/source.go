@@ -80,6 +80,7 @@ type env struct {
 	// after returns the command that says msg after d.
 	after   func(d time.Duration, msg tea.Msg) tea.Cmd
 	environ []string // of the user, for what goes on: ipc.ResumeRequest.Env
+	kin     *relatives
 }
 
 // later is env.after on the clock of the wall; what waits ends with ctx.

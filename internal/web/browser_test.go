@@ -19,6 +19,7 @@ import (
 	"rnix/internal/parallel"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // needsBrowser is hasBrowser for a test that runs beside others.
@@ -151,6 +152,7 @@ func tables(t *testing.T, frames ...any) *dashboard {
 		})
 		ipc.HandleStream(s, ipc.Events, past)
 		ipc.Handle(s, ipc.ShowCost, today)
+		ipc.Handle(s, ipc.Families, together)
 	})
 	return serve(t, Options{Socket: socket})
 }
@@ -159,6 +161,21 @@ func tables(t *testing.T, frames ...any) *dashboard {
 func today(context.Context, *ipc.Peer, ipc.CostRequest) (ipc.CostResponse, error) {
 	usd := 1.25
 	return ipc.CostResponse{Lines: []ipc.CostLine{}, Total: ipc.CostLine{Tokens: 345678, CostUSD: &usd}}, nil
+}
+
+// together is what a stand-in says of the families of its table.
+func together(context.Context, *ipc.Peer, ipc.FamiliesRequest) (ipc.FamiliesResponse, error) {
+	usd, some := 0.21, 0.12
+	return ipc.FamiliesResponse{Families: []ipc.Family{
+		{PID: 1, UUID: familyID(1), Tree: &ipc.CostLine{Processes: 6, Tokens: 48200, CostUSD: &usd, FailedCalls: 3}},
+		{PID: 6, UUID: familyID(6), Tree: &ipc.CostLine{Processes: 3, Tokens: 9900, CostUSD: &some, Unpriced: 400}},
+	}}, nil
+}
+
+// familyID is the UUID of a process of family.
+func familyID(n int) (id types.UUID) {
+	_ = id.UnmarshalText(fmt.Appendf(nil, "0190f3c1-0000-7000-8000-%012d", n))
+	return id
 }
 
 // past streams the ends of steps of the last half an hour.

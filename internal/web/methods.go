@@ -20,7 +20,7 @@ var methods = map[string]rewrite{
 	ipc.ListSteps.Name: nil, ipc.GetStepDetail.Name: nil, ipc.Ledger.Name: nil, ipc.DiffFiles.Name: nil,
 	ipc.Events.Name: nil, ipc.ListGroups.Name: nil, ipc.Heartbeat.Name: nil, ipc.Supervisors.Name: nil,
 	ipc.ListWorktrees.Name: nil, ipc.ShowWorktree.Name: nil, ipc.Delivered.Name: nil, ipc.Mailbox.Name: nil,
-	ipc.ShowBudget.Name: nil, ipc.ShowCost.Name: nil,
+	ipc.ShowBudget.Name: nil, ipc.ShowCost.Name: nil, ipc.Families.Name: nil,
 	ipc.ComposeStatus.Name: nil, ipc.ComposeList.Name: nil, ipc.ComposePlan.Name: nil,
 	"watch_procs": nil, "list_messages": nil, "trace": nil, "context_profile": nil,
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/price"
 	"rnix/internal/procview"
-	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -28,28 +28,28 @@ func (d *Service) cost(ctx context.Context, _ *ipc.Peer, req ipc.CostRequest) (i
 		if err != nil {
 			return resp, err
 		}
-		all = descending(all, t.UUID)
+		k := kinshipOf(all)
+		all = k.picked(k.tree(t.UUID))
 	}
 	if !req.Since.IsZero() {
 		resp.Since = req.Since.UTC().Format(time.DateOnly)
 	}
-	resp.Lines, resp.Total = addUp(all, req.By, resp.Since)
-	for i := range all {
-		if resp.Since == "" {
-			resp.Total.ActiveMs += all[i].active.Milliseconds()
-		}
-	}
+	resp.Lines, _ = addUp(all, req.By, resp.Since)
+	resp.Total = sum(all, resp.Since)
 	return resp, nil
 }
 
 // spender is a history that has used something.
 type spender struct {
-	uuid, parent types.UUID
-	pid          types.PID
-	name, agent  string
-	intent       string
-	active       time.Duration
-	spending     []step.Spending
+	uuid, parent, origin types.UUID
+	pid                  types.PID
+	name, agent          string
+	intent               string
+	active               time.Duration
+	spending             []step.Spending
+	failed               int  // of its own calls
+	uncounted            bool // there may be more of these
+	open                 bool // it has not ended
 }
 
 // spenders returns all histories: living, stored, archived and deleted ones.
@@ -63,21 +63,25 @@ func (d *Service) spenders() []spender {
 		}
 	}
 	for _, i := range d.Kernel.List() {
-		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, i.Elapsed, i.Spending})
+		put(spender{uuid: i.UUID, parent: i.ParentUUID, origin: i.Origin, pid: i.PID, name: i.Name, agent: i.Agent, intent: i.Intent, active: i.Elapsed, spending: i.Spending,
+			failed: i.FailedCalls - i.Taken, open: i.State < types.StateZombie || i.Suspended})
 	}
-	info := func(i *step.ProcInfo) {
-		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, procview.Elapsed(i), spendingOf(i)})
+	info := func(i *step.ProcInfo, open bool) {
+		failed, counted := i.OwnFailed()
+		put(spender{uuid: i.UUID, parent: i.ParentUUID, origin: i.OriginUUID, pid: i.PID, name: i.Name, agent: i.Agent, intent: i.Intent, active: procview.Elapsed(i), spending: spendingOf(i),
+			failed: failed, uncounted: !counted, open: open})
 	}
 	stored := d.Index.List()
 	for n := range stored {
-		info(&stored[n])
+		info(&stored[n], !stored[n].Over())
 	}
 	archived := d.Removed.Archived()
 	for n := range archived {
-		info(&archived[n].Info)
+		info(&archived[n].Info, false)
 	}
 	for _, t := range d.Removed.Deleted() {
-		put(spender{t.UUID, t.Parent, t.PID, t.Name, t.Agent, t.Intent, 0, t.Spending})
+		put(spender{uuid: t.UUID, parent: t.Parent, origin: t.Origin, pid: t.PID, name: t.Name, agent: t.Agent, intent: t.Intent, spending: t.Spending,
+			failed: t.Failed, uncounted: !t.FailedCounted && len(t.Spending) > 0})
 	}
 	return out
 }
@@ -93,24 +97,6 @@ func spendingOf(i *step.ProcInfo) []step.Spending {
 		s.Unpriced = i.TokensUsed
 	}
 	return []step.Spending{s}
-}
-
-// descending returns a history and its descendants.
-func descending(all []spender, root types.UUID) []spender {
-	parent := make(map[types.UUID]types.UUID, len(all))
-	for i := range all {
-		parent[all[i].uuid] = all[i].parent
-	}
-	return slices.DeleteFunc(all, func(s spender) bool {
-		id := s.uuid
-		for range service.MaxAncestors {
-			if id == root {
-				return false
-			}
-			id = parent[id]
-		}
-		return true
-	})
 }
 
 // addUp groups what was used from a day on, the most expensive first; days in their order.
@@ -143,6 +129,12 @@ func addUp(all []spender, by, since string) ([]ipc.CostLine, ipc.CostLine) {
 		}
 		if len(counted) > 0 {
 			total.Processes++
+		}
+		if since == "" {
+			failures(&total, s)
+			if len(counted) == 1 && (by == "agent" || by == "process") {
+				failures(groups[counted[0]], s)
+			}
 		}
 	}
 	lines := make([]ipc.CostLine, 0, len(groups))
@@ -179,8 +171,16 @@ func spend(l *ipc.CostLine, p *step.Spending) {
 	l.Unpriced += p.Unpriced
 	l.Estimated = l.Estimated || p.Estimated
 	if p.CostUSD > 0 || p.Unpriced < p.Tokens() {
-		sum := usdOf(l) + p.CostUSD
+		sum := (price.FromFloat(usdOf(l)) + price.FromFloat(p.CostUSD)).Float()
 		l.CostUSD = &sum
+	}
+}
+
+// failures adds the failed calls of a process.
+func failures(l *ipc.CostLine, s *spender) {
+	l.FailedCalls += s.failed
+	if s.uncounted {
+		l.FailedUnknown++
 	}
 }
 

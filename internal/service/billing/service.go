@@ -73,4 +73,5 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.ShowBudget, d.show)
 	service.Handle(on, ipc.AddBudget, d.add)
 	service.Handle(on, ipc.ShowCost, d.cost)
+	service.Handle(on, ipc.Families, d.families)
 }

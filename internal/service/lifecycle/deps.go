@@ -86,8 +86,8 @@ type Groups interface {
 
 // Costs knows what processes have used.
 type Costs interface {
-	// Below returns what all below a history have used, but for those that covered reports; false = there are none.
-	Below(id types.UUID, covered func(types.UUID) bool) (kernel.Amount, bool)
+	// Together returns what a history has used itself, and with its descendants, wherever they lie.
+	Together(id types.UUID) (own, tree ipc.CostLine)
 }
 
 // Deps is what the service needs. The launcher, the configuration and the number of the last event lie below all services.

@@ -54,9 +54,18 @@ func (d *Service) withFamily(r ipc.WaitResponse, provider string) ipc.WaitRespon
 	if provider == "" {
 		return r
 	}
-	if below, any := d.Costs.Below(r.UUID, nil); any {
-		r.FamilyTokens, r.FamilyUSD = r.TokensUsed+below.Tokens, (price.FromFloat(r.CostUSD) + below.USD).Float()
+	own, tree := d.Costs.Together(r.UUID)
+	if tree.Processes < 2 {
+		return r
 	}
+	usd := func(l *ipc.CostLine) price.USD {
+		if l.CostUSD == nil {
+			return 0
+		}
+		return price.FromFloat(*l.CostUSD)
+	}
+	r.FamilyTokens, r.FamilyUSD = r.TokensUsed+tree.Tokens-own.Tokens, (price.FromFloat(r.CostUSD) + usd(&tree) - usd(&own)).Float()
+	r.FamilyUnpriced, r.FamilyFailed = r.Unpriced+tree.Unpriced-own.Unpriced, r.FailedCalls+tree.FailedCalls-own.FailedCalls
 	return r
 }
 

@@ -54,6 +54,23 @@ await scenario(async ({ page }) => {
   await shot(page, 'lineage-fork');
   await accessible(page, 'the family');
 
+  // What it has used with its child, and with its fork; in the list, too.
+  await at(`/process/${ids.builder}/summary`);
+  await page.locator('.family', { hasText: 'with its descendants: 2 processes' }).waitFor();
+  await page.locator('.family', { hasText: 'with all forks of one start: 3 processes' }).waitFor();
+  want(/with its descendants: 2 processes\s+[\d.k]+ tokens\s+cost \$0\.\d+/.test(await text('.head')), 'the sum: ' + (await text('.head')));
+  await shot(page, 'process-family');
+  await at('/');
+  await page.getByLabel('ended ones too').check();
+  await page.locator('.row[data-pid] .sum').first().waitFor();
+  await page.waitForTimeout(300);
+  await shot(page, 'overview-family');
+  await accessible(page, 'the list with sums');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await shot(page, 'overview-family-phone');
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.getByLabel('ended ones too').uncheck();
+
   // Hostile text, everywhere that text is.
   for (const tab of ['summary', 'timeline', 'steps', 'conversation', 'context', 'calls', 'log']) {
     await at(`/process/${ids.hostile}/${tab}`);

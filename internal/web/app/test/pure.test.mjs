@@ -10,6 +10,7 @@ import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { askText, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { sharing } from '../src/lib/compare.js';
+import { byUUID, short, sumParts } from '../src/lib/family.js';
 import { verdict } from '../src/pages/system/doctor.js';
 import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
 
@@ -24,6 +25,17 @@ test('no part of a template outlives what it was made for', () => {
 test('one that has completed says how many of its calls failed', () => {
   const of = (code, failed_calls) => ending({ exit: { code, reason: code ? 'error' : 'completed' }, failed_calls });
   assert.deepEqual([of(0, 0), of(0, 1), of(0, 3), of(1, 0), of(1, 2)], ['', 'completed · 1 failed call', 'completed · 3 failed calls', 'error', 'error · 2 failed calls']);
+  assert.equal(ending({ exit: { code: 0, reason: 'completed' }, failed_calls_unknown: true }), 'completed · failed calls unknown'); // an earlier version has written its end
+});
+
+test('a sum says of what it is, what it costs and what of that is not known', () => {
+  assert.deepEqual(sumParts({ processes: 1, tokens: 0 }), ['1 process', '0 tokens', 'cost -']);
+  const l = { processes: 3, tokens: 12300, estimated: true, cost_usd: 1.25, unpriced_tokens: 300, failed_calls: 2, failed_calls_unknown: 1, active_ms: 61000 };
+  assert.deepEqual(sumParts(l), ['3 processes', '~12.3k tokens', 'cost $1.25+? (300 tokens have an unknown price)', '2 failed calls', 'failed calls of 1 process unknown', '1m01s of work']);
+  assert.equal(short(l), '~12.3k · $1.25+? · 2 failed');
+  assert.equal(short({ processes: 2, tokens: 10, unpriced_tokens: 10 }), '10 · ?');
+  assert.equal(byUUID({ families: [{ uuid: '__proto__', own: 1 }] }).get('__proto__').own, 1);
+  assert.equal(byUUID(null).size, 0);
 });
 
 test('the log says what was asked, and who has answered how', () => {

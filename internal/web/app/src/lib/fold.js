@@ -45,10 +45,10 @@ export function ended(p) {
 }
 
 // misses says how many calls of a process failed, if any did; one that is done may have some, too.
-export const misses = (p) => (p.failed_calls ? (p.failed_calls === 1 ? '1 failed call' : p.failed_calls + ' failed calls') : '');
+export const misses = (p) => (p.failed_calls_unknown ? 'failed calls unknown' : p.failed_calls ? (p.failed_calls === 1 ? '1 failed call' : p.failed_calls + ' failed calls') : '');
 
 // ending is the reason with which a process ended, if it has one to tell, and its failed calls.
-export const ending = (p) => [(p.exit?.code || p.failed_calls) && p.exit?.reason, misses(p)].filter(Boolean).join(' · ');
+export const ending = (p) => [(p.exit?.code || misses(p)) && p.exit?.reason, misses(p)].filter(Boolean).join(' · ');
 
 // paused reports whether a person has paused a process, whether or not it has been on disk since.
 export const paused = (p) => p.state === 'suspended' && Boolean(p.paused_at);

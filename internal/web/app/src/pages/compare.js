@@ -2,7 +2,8 @@
 import { html, useEffect, useState } from '../lib/html.js';
 import { useCall } from '../lib/ask.js';
 import { ended, stands, took } from '../lib/fold.js';
-import { age, cost, costWhy, count, moment } from '../lib/format.js';
+import { cost, costWhy, count, moment } from '../lib/format.js';
+import { sumParts } from '../lib/family.js';
 import { href } from '../lib/router.js';
 import { clock, find, procs, second } from '../lib/store.js';
 import { groups, sharing } from '../lib/compare.js';
@@ -28,15 +29,15 @@ function One({ id, places, place }) {
   const detail = useCall('get_proc_detail', { target: id }, { on: turn });
   const pid = row?.pid || detail.data?.pid, dir = row?.work_dir || detail.data?.work_dir;
   useEffect(() => place(id, pid, dir), [id, pid, dir]);
-  const sum = useCall('cost', { by: 'process', under: id }, { on: turn, every: 3000 });
+  const sums = useCall('families', { targets: [id] }, { on: `${turn} ${procs.value.turn}`, every: 3000 });
   return html`<section class="one" aria-label=${'Process ' + (detail.data?.pid || id.slice(0, 8))}><${Answer} of=${detail} draw=${(d) => {
     const p = row || { ...d, at: clock() };
-    const t = sum.data?.total, more = t && t.processes > 1;
+    const f = sums.data?.families[0];
     return html`<h2><a href=${href('process', { id })}>${p.pid} <${Line} value=${p.name || p.agent || 'agent'} most=${40} /></a> <${Badge} p=${p} /></h2>
       <${Facts} facts=${[
         ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
         ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', html`<span title=${costWhy(p)}>${cost(p)}</span>${costWhy(p) && html` <small>${costWhy(p)}</small>`}`], ['Time', took(p, clock()) + (stands(p) ? '' : ' so far')],
-        ['With descendants', more && `${count(t.tokens)} tokens, ${cost(t)}, ${age(t.active_ms || 0)} of work, ${t.processes} processes`],
+        ['With descendants', f?.with_descendants && sumParts(f.with_descendants).join(', ')], ['With all forks', f?.with_forks && sumParts(f.with_forks).join(', ')],
         ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Failed calls', p.failed_calls > 0 && html`<b class="failed">${p.failed_calls}</b>`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
       ]} />
       <${Files} id=${id} turn=${turn} shared=${sharing(places, id)} />

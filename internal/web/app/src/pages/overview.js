@@ -10,6 +10,7 @@ import { actions, addBudget, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
 import { asked } from '../lib/asks.js';
 import { waits } from '../lib/asked.js';
+import { byUUID, short, sumParts } from '../lib/family.js';
 import { useCall } from '../lib/ask.js';
 import { look, usage } from '../lib/usage.js';
 import { series } from '../lib/curve.js';
@@ -70,18 +71,18 @@ function doing(p, now) {
 class Row extends Component {
   shouldComponentUpdate(next) {
     const a = this.props, b = next;
-    return a.row.p !== b.row.p || a.now !== b.now || a.here !== b.here || a.top !== b.top || a.row.depth !== b.row.depth || a.row.kids !== b.row.kids || a.row.open !== b.row.open || a.row.dim !== b.row.dim || a.row.level !== b.row.level || a.asked !== b.asked;
+    return a.row.p !== b.row.p || a.now !== b.now || a.here !== b.here || a.top !== b.top || a.row.depth !== b.row.depth || a.row.kids !== b.row.kids || a.row.open !== b.row.open || a.row.dim !== b.row.dim || a.row.level !== b.row.level || a.asked !== b.asked || a.sum !== b.sum;
   }
 
-  render({ row, place, here, pick, toggle, now, asked: is }) {
-    return drawRow(row, is ? { ...row.p, asked: true } : row.p, place, here, pick, toggle, now);
+  render({ row, place, here, pick, toggle, now, asked: is, sum, why }) {
+    return drawRow(row, is ? { ...row.p, asked: true } : row.p, place, here, pick, toggle, now, sum, why);
   }
 }
 
-function drawRow(row, p, place, here, pick, toggle, now) {
+function drawRow(row, p, place, here, pick, toggle, now, sum, why) {
   const asks = p.asked || waits(p);
   const to = href('process', { id: p.uuid });
-  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" />${p.sandbox === 'off' && !p.kind ? html` <small title="Its commands are not confined">sandbox off</small>` : ''}`;
+  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" />${sum ? html` <small class="sum" title=${why}><span aria-hidden="true">Σ</span><span class="sr">with its descendants</span> ${sum}</small>` : ''} <${Line} value=${p.intent} most=${160} class="intent" />${p.sandbox === 'off' && !p.kind ? html` <small title="Its commands are not confined">sandbox off</small>` : ''}`;
   return html`<div role="row" aria-rowindex=${row.n + 2} aria-selected=${here} aria-level=${row.level} aria-expanded=${row.kids ? row.open : undefined}
       class=${'row' + (here ? ' here' : '') + (row.dim ? ' dim' : '')} style=${place} onMouseDown=${pick} data-pid=${p.pid}>
     <span role="gridcell" class="num pid">${p.pid}</span>
@@ -121,6 +122,8 @@ function Overview() {
   const rows = useMemo(() => arrange(all, { ...view, query, ended: everything.value, closed }), [turn, view, query, closed, everything.value]);
   second.value; // ages go on when nothing else happens
   const now = Math.floor(clock() / 1000) * 1000; // seconds are enough, and rows of which nothing changed are left alone
+  const families = useCall('families', { all: everything.value }, { on: turn, every: 5000 }).data; // also of what has ended and is not listed
+  const sums = useMemo(() => byUUID(families), [families]);
   const place = rows.findIndex((r) => r.p.uuid === at);
   const focus = place < 0 ? 0 : place;
 
@@ -194,10 +197,12 @@ function Overview() {
             const r = rows[i];
             r.n = i;
             r.level = view.tree ? r.depth + 1 : undefined;
-            return html`<${Row} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} asked=${asked.value.has(r.p.uuid)} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
+            const below = sums.get(r.p.uuid)?.with_descendants;
+            return html`<${Row} sum=${below ? short(below) : ''} why=${below ? 'With its descendants: ' + sumParts(below).join(', ') : ''} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} asked=${asked.value.has(r.p.uuid)} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
           }} />`}
     </div>
     ${rows.some((r) => r.p.unpriced_tokens > 0) && html`<p class="foot">Cost “?”: no price is known for ${[...new Set(rows.flatMap((r) => r.p.unpriced_models || []))].slice(0, 5).map((m, i) => html`${i ? ', ' : ''}<${Line} value=${m} most=${60} class="mono" />`)}. Set it in <code>prices.yaml</code>: <code>rnix help cost</code> says how.</p>`}
+    ${rows.some((r) => sums.get(r.p.uuid)?.with_descendants) && html`<p class="foot">Σ: tokens, cost and failed calls with all descendants, also those that have ended.</p>`}
     <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;
 }
 

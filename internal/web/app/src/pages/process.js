@@ -1,10 +1,11 @@
 // A process, alive or dead: what it is, and a tab for each way of looking at it.
 import { html, useEffect, useRef } from '../lib/html.js';
-import { find, clock, second } from '../lib/store.js';
+import { find, clock, procs, second } from '../lib/store.js';
 import { elapsed, ended } from '../lib/fold.js';
 import { age, cost, count, moment } from '../lib/format.js';
 import { href, go } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
+import { sumParts } from '../lib/family.js';
 import { shown } from '../lib/keys.js';
 import { useCall } from '../lib/ask.js';
 import { Answer } from '../ui/answer.js';
@@ -35,11 +36,11 @@ const tabs = [
   { name: 'lineage', text: 'Lineage', View: Lineage },
 ];
 
-// Below says what a process and its descendants have used together, if it has any.
-function Below({ id, turn }) {
-  const t = useCall('cost', { by: 'process', under: id }, { on: turn, every: 3000 }).data?.total;
-  if (!(t?.processes > 1)) return null;
-  return html`<p class="glance family"><span>with its descendants: ${t.processes} processes</span> <span>${t.estimated ? '~' : ''}${count(t.tokens)} tokens</span> <span>cost ${cost(t)}</span>${t.active_ms ? html` <span>${age(t.active_ms)} of work</span>` : ''}</p>`;
+// Together says what a process has used with its descendants, and with all forks of one start, if it has any.
+function Together({ id, turn }) {
+  const f = useCall('families', { targets: [id] }, { on: `${turn} ${procs.value.turn}`, every: 3000 }).data?.families[0];
+  const line = (of, l) => l && html`<p class="glance family"><span>${of}: ${sumParts(l)[0]}</span>${sumParts(l).slice(1).map((t) => html` <span>${t}</span>`)}</p>`;
+  return html`${line('with its descendants', f?.with_descendants)}${line('with all forks of one start', f?.with_forks)}`;
 }
 
 function Head({ p, id, tab }) {
@@ -64,7 +65,7 @@ function Head({ p, id, tab }) {
       ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
       ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${age(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
     </p>
-    <${Below} id=${id} turn=${`${p.state} ${p.step} ${p.tokens_used}`} />
+    <${Together} id=${id} turn=${`${p.state} ${p.step} ${p.tokens_used}`} />
     <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>
       ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}
       ${p.kind === 'compose' && html`<a class="button" href=${href('compose', { id })}>Workflow</a>`}
