@@ -43,6 +43,26 @@ type Provider struct {
 	Source    string `json:"source"` // built-in, environment, or a file
 	// AtOnce is how many calls it gets at once, the others wait; 0 = any number.
 	AtOnce int `json:"concurrency,omitempty"`
+	// AtOnceFrom says where that is set: "default", or the key and its file; empty = nowhere, since any number may run.
+	AtOnceFrom string `json:"concurrency_from,omitempty"`
+}
+
+// ProviderTraffic is of the whole daemon, and names no process.
+var ProviderTraffic = Method[Empty, ProviderCallsResponse]{Name: "provider_calls", Doc: "provider_calls says how many calls each provider runs now, how many wait, and since when"}
+
+// ProviderCallsResponse is the traffic of the providers that are in use now, of all agents of the daemon. Its list is never null.
+type ProviderCallsResponse struct {
+	Providers []ProviderCalls `json:"providers"`
+}
+
+// ProviderCalls are the calls of one provider as one configuration has it: those that run, and those that wait for a place.
+type ProviderCalls struct {
+	Provider string    `json:"provider"`
+	Running  int       `json:"running"`
+	Waiting  int       `json:"waiting"`
+	AtOnce   int       `json:"concurrency,omitempty"`      // how many run at once; 0 = any number
+	From     string    `json:"concurrency_from,omitempty"` // as AtOnceFrom of Provider
+	Oldest   time.Time `json:"oldest_since,omitzero"`      // since when the first of those waits; zero = none does
 }
 
 // AgentsResponse is the agents.

@@ -3,8 +3,10 @@ package llm
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"rnix/vfs"
 )
@@ -16,8 +18,13 @@ const defaultGate = 4
 // in which they came. The errors of calls that were cut off on their way say so (vfs.CutOff).
 type Gate struct {
 	LLMDriver // Info
-	most      int
-	mu        sync.Mutex // leaf
+	*slots
+}
+
+// slots are the places of the calls that run at once. Gates of one provider may share them.
+type slots struct {
+	most int
+	mu   sync.Mutex // leaf
 	// +checklocks:mu
 	running int
 	// In the order in which they came.
@@ -29,6 +36,18 @@ type Gate struct {
 type queued struct {
 	moved chan int // how many are before it; -1 = it has a place. It holds the last word only.
 	told  int      // the number that it was told last; the gate's mu guards it
+	since time.Time
+}
+
+// NoLimit is the number of calls at once of a gate at which nothing waits: it only counts them.
+const NoLimit = math.MaxInt
+
+// Traffic is what is at a gate now.
+type Traffic struct {
+	Most    int // calls at once, or NoLimit
+	Running int
+	Waiting int
+	Oldest  time.Time // since when the first of those waits; zero = none does
 }
 
 // NewGate puts a gate before a driver: n calls at once, 4 if n is 0 or less. Put it inside Retry, so
@@ -37,7 +56,23 @@ func NewGate(driver LLMDriver, n int) *Gate {
 	if n <= 0 {
 		n = defaultGate
 	}
-	return &Gate{LLMDriver: driver, most: n}
+	return &Gate{LLMDriver: driver, slots: &slots{most: n}}
+}
+
+// Over returns a gate before another driver whose calls count with those of g.
+func (g *Gate) Over(driver LLMDriver) *Gate { return &Gate{LLMDriver: driver, slots: g.slots} }
+
+// Traffic returns what is at the gate now.
+func (g *Gate) Traffic() Traffic { return g.traffic() }
+
+func (g *slots) traffic() Traffic {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := Traffic{Most: g.most, Running: g.running, Waiting: len(g.queue)}
+	if t.Waiting > 0 {
+		t.Oldest = g.queue[0].since
+	}
+	return t
 }
 
 // Call performs one completion.
@@ -61,16 +96,10 @@ func (g *Gate) enter(ctx context.Context, emit func(StreamEvent)) error {
 	if err := vfs.Ended(ctx, "Call", g.Info().Name); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	if g.running < g.most {
-		g.running++
-		g.mu.Unlock()
+	q, before := g.take()
+	if q == nil {
 		return nil
 	}
-	before := len(g.queue)
-	q := &queued{moved: make(chan int, 1), told: before}
-	g.queue = append(g.queue, q)
-	g.mu.Unlock()
 	g.show(emit, before)
 	defer emit(StreamEvent{Type: EventWait})
 	for {
@@ -87,13 +116,26 @@ func (g *Gate) enter(ctx context.Context, emit func(StreamEvent)) error {
 	}
 }
 
+// take takes a place, or one in the queue behind so many others.
+func (g *slots) take() (q *queued, before int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running < g.most {
+		g.running++
+		return nil, 0
+	}
+	q = &queued{moved: make(chan int, 1), told: len(g.queue), since: time.Now()}
+	g.queue = append(g.queue, q)
+	return q, q.told
+}
+
 // show says how many calls are before one that waits.
 func (g *Gate) show(emit func(StreamEvent), before int) {
 	emit(StreamEvent{Type: EventWait, Text: fmt.Sprintf("%d before it in the queue of %s (%d at once)", before, g.Info().Name, g.most)})
 }
 
 // leave gives a place back, to the first of those that wait.
-func (g *Gate) leave() {
+func (g *slots) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.queue) == 0 {
@@ -106,7 +148,7 @@ func (g *Gate) leave() {
 }
 
 // desert takes a call that has ended out of the queue, or gives back the place that it was given.
-func (g *Gate) desert(q *queued) {
+func (g *slots) desert(q *queued) {
 	g.mu.Lock()
 	i := slices.Index(g.queue, q)
 	if i >= 0 {
@@ -126,7 +168,7 @@ const nearby = 8
 // movedLocked tells the calls from the i-th of the queue on how many are before them now.
 //
 // +checklocks:g.mu
-func (g *Gate) movedLocked(i int) {
+func (g *slots) movedLocked(i int) {
 	for ; i < len(g.queue); i++ {
 		if q := g.queue[i]; i < nearby || i <= q.told/2 {
 			q.told = i

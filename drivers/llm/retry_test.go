@@ -222,6 +222,49 @@ func TestGateBoundsCallsInOrder(t *testing.T) {
 	})
 }
 
+func TestAGateSaysWhatRunsAndWhatWaitsSinceWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := llm.NewGate(shared(llmtest.Say("x").After(10*time.Second)), 1)
+		other := g.Over(shared(llmtest.Say("y").After(10 * time.Second))) // of the same provider
+		check := func(when string, running, waiting int, oldest time.Duration) {
+			t.Helper()
+			tr := g.Traffic()
+			if tr != other.Traffic() || tr.Most != 1 || tr.Running != running || tr.Waiting != waiting || waiting > 0 && time.Since(tr.Oldest) != oldest || waiting == 0 && !tr.Oldest.IsZero() {
+				t.Errorf("%s: %+v", when, tr)
+			}
+		}
+		check("nothing", 0, 0, 0)
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				d := g
+				if i == 1 {
+					d = other
+				}
+				if _, err := d.Call(t.Context(), llm.LLMRequest{}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // in this order
+			<-time.After(2 * time.Second)
+		}
+		check("three", 1, 2, 4*time.Second)
+		<-time.After(5 * time.Second)
+		check("the first has left", 1, 1, 7*time.Second)
+		wg.Wait()
+		check("all have left", 0, 0, 0)
+		free := llm.NewGate(shared(llmtest.Say("x").After(time.Second)), llm.NoLimit)
+		for range 9 {
+			wg.Go(func() { _, _ = free.Call(t.Context(), llm.LLMRequest{}) })
+		}
+		synctest.Wait()
+		if tr := free.Traffic(); tr.Running != 9 || tr.Waiting != 0 {
+			t.Errorf("without a limit: %+v", tr)
+		}
+		wg.Wait()
+	})
+}
+
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := llm.NewGate(shared(llmtest.Hang("")), 1)

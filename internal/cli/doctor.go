@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -210,12 +211,36 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 			continue
 		}
 		detail := modelName(p.Name, p.Model) + ": " + r.Why
+		out = append(out, checkCalls(ctx, c, &p)...)
 		if p.Driver == "offline" {
 			return append(out, check{"model", warned, detail, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in"})
 		}
 		return append(out, check{"model", fine, detail, ""})
 	}
 	return append(out, check{"model", fine, r.Chosen + ": " + r.Why, ""})
+}
+
+// checkCalls says how many calls the chosen provider gets at once, where that is set, and what it does now.
+func checkCalls(ctx context.Context, c *ipc.Client, p *ipc.Provider) []check {
+	if p.AtOnceFrom == "" && p.AtOnce > 0 { // a daemon of an earlier version does not say
+		return nil
+	}
+	if p.AtOnce == 0 {
+		return []check{{"calls", fine, p.Name + " gets any number of calls at once", ""}}
+	}
+	from := p.AtOnceFrom
+	if from == "default" {
+		from = "the default"
+	}
+	out := check{"calls", fine, fmt.Sprintf("%s gets %s at once from all agents of the daemon (%s)", p.Name, plural(p.AtOnce, "call", "calls"), from),
+		"to change it: concurrency in config.yaml, or of the provider in providers.yaml"}
+	now, err := ipc.Call(ctx, c, ipc.ProviderTraffic, ipc.Empty{})
+	for i := range now.Providers {
+		if n := &now.Providers[i]; err == nil && n.Provider == p.Name {
+			out.Detail += "; now " + strings.TrimPrefix(callsNow(n, time.Now()), oneLine(n.Provider)+": ")
+		}
+	}
+	return []check{out}
 }
 
 // checkFreezer asks what a pause does to OS children.

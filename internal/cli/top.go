@@ -22,7 +22,8 @@ func topCmd(app *app) *cobra.Command {
 or what is waited for, step, the tool in hand and since when, tokens, cost, time (which does not count
 pauses), and what it has started in the operating system with its memory. Keys sort, filter, pause,
 resume and end; ? shows them all. Enter opens the dashboard. Below the table stands what the chosen process
-has used together with its descendants, and with all forks of one start; in a printed table, what each has.
+has used together with its descendants, and with all forks of one start; in a printed table, what each has. So
+does how many calls the providers that are in use run and how many wait: rnix providers says what limits them.
 
 Without a terminal, and with --once, it prints one table and ends; -n prints several, each when something has
 changed, at most one in a second. With --json it is one line for each process, as in: rnix ps --json`,

@@ -25,7 +25,7 @@ func Template() map[string]string {
 # budget_usd: 5              # the same in dollars
 # shell:
 #   timeout: 2m              # of one command
-# concurrency: 2             # model calls at once
+# concurrency: 2             # calls that one provider gets at once; the others wait in order
 # sandbox:                   # of agents' commands; see: rnix sandbox explain
 #   level: bwrap             # only that mechanism, and none in its place
 #   net: none                # no network, also where your own config.yaml has it open; there also "hosts" with hosts: [npm]

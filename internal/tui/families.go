@@ -83,12 +83,17 @@ func (r *relatives) lines() (out []string) {
 	return out
 }
 
-// relate asks what the chosen process has used with others, where that is in sight.
+// relate asks for what stands below the table of top: what the chosen process has used with others, which the dashboard's detail shows, too, and
+// what the providers do.
 func relate(m *Model) tea.Cmd {
 	if _, detail := m.pane().(*detailPane); m.screen != top && !detail {
 		return nil
 	}
-	return m.env.kin.show(m.list.chosen(), m.rows.ver)
+	cmd := m.env.kin.show(m.list.chosen(), m.rows.ver)
+	if m.screen == top {
+		cmd = tea.Batch(cmd, m.env.traffic.show(m.rows.ver, m.rows.runs()))
+	}
+	return cmd
 }
 
 // sumText is what processes have used together: 3 processes, 4,000 tokens, $0.40, 2 failed calls.
@@ -111,11 +116,7 @@ func sumText(l *ipc.CostLine) string {
 }
 
 // familyRoots are what top prints below a table: the sums of those whose parent is not in it, the forks of one start once.
-func familyRoots(entries []entry, families []ipc.Family) (lines []string) {
-	rows := map[types.UUID]*row{}
-	for i := range entries {
-		rows[entries[i].UUID] = entries[i].row
-	}
+func familyRoots(rows map[types.UUID]*row, families []ipc.Family) (lines []string) {
 	var starts []types.UUID
 	told := map[types.UUID][]string{}
 	forks := map[types.UUID]*ipc.CostLine{}

@@ -80,23 +80,23 @@ func (b *bench) tickAll() {
 }
 
 func TestAPrintedTableHasTheSumsOfTheUppermostAndOfForksOnce(t *testing.T) {
-	var entries []entry
+	rows := map[types.UUID]*row{}
 	for n, parent := range []int{0, 1, 2, 0} {
-		p := proc(n+1, parent, "n")
-		entries = append(entries, entry{row: &row{Proc: p}})
+		rows[uuid(n+1)] = &row{Proc: proc(n+1, parent, "n")}
 	}
 	two, three := &ipc.CostLine{Processes: 2, Tokens: 10}, &ipc.CostLine{Processes: 3, Tokens: 20, Unpriced: 20}
-	got := familyRoots(entries, []ipc.Family{kin(1, three, two), kin(2, two, nil), kin(4, nil, two), kin(9, two, nil)})
+	got := familyRoots(rows, []ipc.Family{kin(1, three, two), kin(2, two, nil), kin(4, nil, two), kin(9, two, nil)})
 	want := []string{"PID 1 with descendants: 3 processes, 20 tokens, cost ?, 20 tokens have an unknown price", "PIDs 1, 4 with all forks: 2 processes, 10 tokens"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	entries, families := nil, []ipc.Family(nil)
+	clear(rows)
+	var families []ipc.Family
 	for n := range 12 {
-		entries = append(entries, entry{row: &row{Proc: proc(n+1, 0, "n")}})
+		rows[uuid(n+1)] = &row{Proc: proc(n+1, 0, "n")}
 		families = append(families, kin(n+1, two, nil))
 	}
-	if got := familyRoots(entries, families); len(got) != mostFamilies+1 || got[mostFamilies] != "4 more families" {
+	if got := familyRoots(rows, families); len(got) != mostFamilies+1 || got[mostFamilies] != "4 more families" {
 		t.Errorf("%q", got)
 	}
 }

@@ -84,12 +84,12 @@ func (m *Model) draw() (string, *tea.Cursor) {
 	return strings.Join(lines, "\n"), tea.NewCursor(min(at, m.w-1), m.h-1)
 }
 
-// beneath is what stands below the table of top: what the chosen process has used with others. Where there is little room there is nothing.
+// beneath is what stands below the table of top: what the providers do, and what the chosen process has used with others. Where there is little room there is nothing.
 func beneath(m *Model) []string {
 	if m.h < 10 {
 		return nil
 	}
-	return m.env.kin.lines()
+	return append(m.env.traffic.lines(), m.env.kin.lines()...)
 }
 
 // sides renders the dashboard's two sides.

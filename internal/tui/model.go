@@ -59,7 +59,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	if _, ok := msg.(paintMsg); ok {
 		return m, m.paint.due()
 	}
-	cmd := tea.Batch(m.take(msg), m.env.kin.update(msg))
+	cmd := tea.Batch(m.take(msg), m.env.kin.update(msg), m.env.traffic.update(msg))
 	if m.asking != nil {
 		cmd = tea.Batch(cmd, m.asking.update(m, msg))
 	}

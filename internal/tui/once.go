@@ -50,7 +50,10 @@ func Print(ctx context.Context, w io.Writer, src Source, t *Theme, all bool, wid
 		}
 		var families ipc.FamiliesResponse // of an earlier daemon there are none
 		_ = src.Call(ctx, ipc.Families.Name, ipc.FamiliesRequest{All: all}, &families)
-		if err := printTable(m, w, width, families.Families); err != nil {
+		var calls ipc.ProviderCallsResponse
+		_ = src.Call(ctx, ipc.ProviderTraffic.Name, ipc.Empty{}, &calls)
+		below := append(trafficLines(t, calls.Providers, time.Now()), familyRoots(m.rows.by, families.Families)...)
+		if err := printTable(m, w, width, below); err != nil {
 			return err
 		}
 		i++
@@ -58,8 +61,8 @@ func Print(ctx context.Context, w io.Writer, src Source, t *Theme, all bool, wid
 	return nil
 }
 
-// printTable writes the table of the rows as they are now.
-func printTable(m *Model, w io.Writer, width int, families []ipc.Family) error {
+// printTable writes the table of the rows as they are now, and what stands below it.
+func printTable(m *Model, w io.Writer, width int, below []string) error {
 	t, now := m.env.t, m.env.now()
 	m.list.arrange(&m.rows, now)
 	m.list.at = -1 // nothing stands out
@@ -78,7 +81,7 @@ func printTable(m *Model, w io.Writer, width int, families []ipc.Family) error {
 			lines = append(lines, tableRow(m, cols, &m.list.entries[i], i, width))
 		}
 	}
-	lines = append(lines, familyRoots(m.list.entries, families)...)
+	lines = append(lines, below...)
 	if why := noPrices(t, m.list.entries); why != "" {
 		lines = append(lines, why)
 	}

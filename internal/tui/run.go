@@ -78,7 +78,7 @@ func New(ctx context.Context, o Options) *Model {
 		o.Theme = NewTheme(o.Env)
 	}
 	e := &env{ctx: ctx, src: o.Source, t: o.Theme, now: time.Now, after: later(ctx), environ: o.Environ}
-	e.kin = newRelatives(e)
+	e.kin, e.traffic = newRelatives(e), newTraffic(e)
 	m := &Model{env: e, keys: bindings(), all: o.All, mouse: true, list: list{sort: byPID}, panes: newPanes(e)}
 	if !o.Top {
 		m.screen = dashboard

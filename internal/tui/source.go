@@ -81,6 +81,7 @@ type env struct {
 	after   func(d time.Duration, msg tea.Msg) tea.Cmd
 	environ []string // of the user, for what goes on: ipc.ResumeRequest.Env
 	kin     *relatives
+	traffic *traffic
 }
 
 // later is env.after on the clock of the wall; what waits ends with ctx.

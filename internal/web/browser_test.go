@@ -153,6 +153,7 @@ func tables(t *testing.T, frames ...any) *dashboard {
 		ipc.HandleStream(s, ipc.Events, past)
 		ipc.Handle(s, ipc.ShowCost, today)
 		ipc.Handle(s, ipc.Families, together)
+		ipc.Handle(s, ipc.ProviderTraffic, crowd)
 	})
 	return serve(t, Options{Socket: socket})
 }
@@ -170,6 +171,11 @@ func together(context.Context, *ipc.Peer, ipc.FamiliesRequest) (ipc.FamiliesResp
 		{PID: 1, UUID: familyID(1), Tree: &ipc.CostLine{Processes: 6, Tokens: 48200, CostUSD: &usd, FailedCalls: 3}},
 		{PID: 6, UUID: familyID(6), Tree: &ipc.CostLine{Processes: 3, Tokens: 9900, CostUSD: &some, Unpriced: 400}},
 	}}, nil
+}
+
+// crowd is what a stand-in says of the calls of its providers.
+func crowd(context.Context, *ipc.Peer, ipc.Empty) (ipc.ProviderCallsResponse, error) {
+	return ipc.ProviderCallsResponse{Providers: []ipc.ProviderCalls{{Provider: "anthropic", Running: 4, AtOnce: 4, Waiting: 3, Oldest: time.Now().Add(-12 * time.Second), From: "default"}}}, nil
 }
 
 // familyID is the UUID of a process of family.

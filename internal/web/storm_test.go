@@ -93,6 +93,7 @@ func TestPageStaysUsableInAStorm(t *testing.T) {
 	socket, _ := fakeDaemon(t, func(s *ipc.Server) {
 		ipc.Handle(s, ipc.ShowCost, today)
 		ipc.Handle(s, ipc.Families, together)
+		ipc.Handle(s, ipc.ProviderTraffic, crowd)
 		ipc.HandleStream(s, ipc.WatchProcs, func(ctx context.Context, _ *ipc.Peer, _ ipc.WatchRequest, out *ipc.Stream) error {
 			for tick, next := 1, 1; ; tick++ {
 				f := ipc.ProcTable{Seq: uint64(tick), At: time.Now(), Whole: tick == 1, Totals: ipc.Totals{Running: stormProcs, Tokens: tick}}

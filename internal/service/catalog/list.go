@@ -18,6 +18,8 @@ import (
 // Describer knows what drivers say of themselves. *Models is one.
 type Describer interface {
 	Describe(p *profile.Profile, pr config.Provider) (llm.DriverInfo, error)
+	// Traffic returns which calls providers run now, and which wait.
+	Traffic() []ipc.ProviderCalls
 	Encode(p *profile.Profile, pr config.Provider, req llm.LLMRequest) (address string, body []byte, err error)
 }
 

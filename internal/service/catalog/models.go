@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"rnix/drivers/llm"
 	"rnix/internal/config"
 	"rnix/internal/profile"
+	"rnix/ipc"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -32,6 +34,15 @@ type Models struct {
 	drivers map[string]model // by the configuration as JSON
 	// +checklocks:mu
 	keepers []keeper // the drivers that keep something for a conversation
+	// +checklocks:mu
+	gates map[string]*gate // by the configuration as JSON, as drivers
+}
+
+// gate is where the calls of one configuration of a provider pass.
+type gate struct {
+	*llm.Gate
+	provider string
+	from     string // where its limit comes from; empty = there is none
 }
 
 // Drivers makes the drivers of providers.
@@ -80,16 +91,18 @@ func (m *Models) all() []keeper {
 
 // driver returns the driver of a provider as a client has it.
 func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
-	key, concurrency, err := driverKey(p, pr)
+	key, err := driverKey(p, pr)
 	if err != nil {
 		return model{}, err
 	}
-	if pr.Driver == config.DriverReplay { // a script may be edited between two runs
+	if pr.Driver == config.DriverReplay { // a script may be edited between two runs, but the calls of all runs are those of one provider
 		d, err := m.Drivers.Make(pr)
 		if err != nil {
 			return model{}, err
 		}
-		return decorate(d, concurrency, llm.RetryConfig{}), nil
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return decorate(m.gateLocked(key, d, p, pr), llm.RetryConfig{}), nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,12 +116,54 @@ func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
 	if k, ok := d.(keeper); ok {
 		m.keepers = append(m.keepers, k)
 	}
-	both := decorate(d, concurrency, llm.RetryConfig{Limits: &m.limits, Provider: accountOf(&pr), KeyEnv: pr.APIKeyEnv, Refused: refused})
+	both := decorate(m.gateLocked(key, d, p, pr), llm.RetryConfig{Limits: &m.limits, Provider: accountOf(&pr), KeyEnv: pr.APIKeyEnv, Refused: refused})
 	if m.drivers == nil {
 		m.drivers = map[string]model{}
 	}
 	m.drivers[key] = both
 	return both, nil
+}
+
+// gateLocked puts the gate of a configuration before a driver.
+//
+// +checklocks:m.mu
+func (m *Models) gateLocked(key string, d llm.LLMDriver, p *profile.Profile, pr config.Provider) *llm.Gate {
+	if g := m.gates[key]; g != nil {
+		return g.Over(d)
+	}
+	n, from := atOnce(p, pr)
+	if n == 0 {
+		n = llm.NoLimit
+	}
+	if m.gates == nil {
+		m.gates = map[string]*gate{}
+	}
+	g := &gate{llm.NewGate(d, n), pr.Name, from}
+	m.gates[key] = g
+	return g.Gate
+}
+
+// Traffic returns which calls providers run now, and which wait, by the provider.
+func (m *Models) Traffic() []ipc.ProviderCalls {
+	m.mu.Lock()
+	gates := slices.Collect(maps.Values(m.gates))
+	m.mu.Unlock()
+	out := []ipc.ProviderCalls{}
+	for _, g := range gates {
+		t := g.Traffic()
+		if t.Running+t.Waiting == 0 {
+			continue
+		}
+		c := ipc.ProviderCalls{Provider: g.provider, Running: t.Running, Waiting: t.Waiting, Oldest: t.Oldest, From: g.from}
+		if t.Most != llm.NoLimit {
+			c.AtOnce = t.Most
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b ipc.ProviderCalls) int {
+		return cmp.Or(strings.Compare(a.Provider, b.Provider), cmp.Compare(a.AtOnce, b.AtOnce), cmp.Compare(b.Running, a.Running))
+	})
+	return out
 }
 
 // refused tells the configuration of who asks that a key is refused.
@@ -119,26 +174,31 @@ func refused(ctx context.Context, name, key string) (again, later bool) {
 	return false, false
 }
 
-// driverKey is what is the same for who shares a driver, and how many calls it makes at once; 0 = any number. An agent's
-// command line is at work for hours in one call: who waits for that would wait with the answer to its own call.
-func driverKey(p *profile.Profile, pr config.Provider) (key string, concurrency int, err error) {
-	concurrency = atOnce(p, pr)
+// driverKey is what is the same for who shares a driver, and with that the limit of its calls.
+func driverKey(p *profile.Profile, pr config.Provider) (string, error) {
+	n, _ := atOnce(p, pr)
 	b, err := json.Marshal(struct {
 		config.Provider
 		Concurrency int
-	}{pr, concurrency})
+	}{pr, n})
 	if err != nil {
-		return "", 0, types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
+		return "", types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
 	}
-	return string(b), concurrency, nil
+	return string(b), nil
 }
 
-// atOnce is how many calls a provider gets at once; 0 = any number.
-func atOnce(p *profile.Profile, pr config.Provider) int {
-	if pr.Concurrency == 0 && pr.Harness() == "" {
-		return p.Config.Concurrency.V
+// atOnce is how many calls a provider gets at once, and where that comes from; 0 = any number, unless its own entry says one: an agent's command line is at
+// work for hours in one call, and who waits for that would wait with the answer to its own call; a replay asks nobody.
+func atOnce(p *profile.Profile, pr config.Provider) (n int, from string) {
+	switch {
+	case pr.Concurrency > 0:
+		return pr.Concurrency, "concurrency of " + pr.Name + " in " + pr.Source
+	case pr.Harness() != "" || pr.Driver == config.DriverReplay:
+		return 0, ""
+	case p.Config.Concurrency.Origin == config.FromDefault:
+		return p.Config.Concurrency.V, config.FromDefault
 	}
-	return pr.Concurrency
+	return p.Config.Concurrency.V, "concurrency in " + p.Config.Concurrency.Origin
 }
 
 // accountOf is what a rate limit of a provider is of, besides its key: where it is asked. Two entries of the configuration for one server share it.
@@ -150,11 +210,7 @@ func accountOf(pr *config.Provider) string {
 }
 
 // decorate puts the decorators around a driver.
-func decorate(d llm.LLMDriver, concurrency int, retry llm.RetryConfig) model {
-	gated := d
-	if concurrency > 0 {
-		gated = llm.NewGate(d, concurrency)
-	}
+func decorate(gated *llm.Gate, retry llm.RetryConfig) model {
 	hasty := retry
 	hasty.LimitMax = hastyWait
 	return model{patient: llm.NewRetry(gated, retry), hasty: llm.NewRetry(gated, hasty)}

@@ -91,15 +91,28 @@ func TestClientsWithTheSameConfigurationShareADriver(t *testing.T) {
 
 func TestProviderTakesAsManyCallsAtOnceAsItsConfigurationSays(t *testing.T) {
 	p := of()
-	p.Config.Concurrency.V = 8
-	for want, pr := range map[int]config.Provider{8: {Driver: config.DriverOpenAI}, 2: {Driver: config.DriverOpenAI, Concurrency: 2}, 0: {Driver: config.DriverClaudeAgent}} {
-		if got := atOnce(p, pr); got != want {
-			t.Errorf("%+v: %d, want %d", pr, got, want)
+	p.Config.Concurrency = config.Value[int]{V: 8, Origin: "config.yaml:3:1"}
+	for _, c := range []struct {
+		pr   config.Provider
+		n    int
+		from string
+	}{
+		{config.Provider{Driver: config.DriverOpenAI}, 8, "concurrency in config.yaml:3:1"},
+		{config.Provider{Name: "o", Driver: config.DriverOpenAI, Concurrency: 2, Source: "providers.yaml:4"}, 2, "concurrency of o in providers.yaml:4"},
+		{config.Provider{Driver: config.DriverClaudeAgent}, 0, ""},
+		{config.Provider{Driver: config.DriverReplay}, 0, ""},
+		{config.Provider{Name: "r", Driver: config.DriverReplay, Concurrency: 3, Source: "f"}, 3, "concurrency of r in f"},
+	} {
+		if n, from := atOnce(p, c.pr); n != c.n || from != c.from {
+			t.Errorf("%+v: %d from %q, want %d from %q", c.pr, n, from, c.n, c.from)
 		}
 	}
-	one, _, _ := driverKey(p, config.Provider{Name: "p"})
-	p.Config.Concurrency.V = 9
-	if other, _, _ := driverKey(p, config.Provider{Name: "p"}); one == other {
+	one, _ := driverKey(p, config.Provider{Name: "p"})
+	p.Config.Concurrency = config.Value[int]{V: 4, Origin: config.FromDefault}
+	if _, from := atOnce(p, config.Provider{Driver: config.DriverOpenAI}); from != config.FromDefault {
+		t.Error(from)
+	}
+	if other, _ := driverKey(p, config.Provider{Name: "p"}); one == other {
 		t.Error("clients with other limits share a gate")
 	}
 }

@@ -66,6 +66,9 @@ type Callers interface {
 // Register registers what the service answers.
 func (c *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.Providers, c.providers)
+	service.Handle(on, ipc.ProviderTraffic, func(context.Context, *ipc.Peer, ipc.Empty) (ipc.ProviderCallsResponse, error) {
+		return ipc.ProviderCallsResponse{Providers: c.Models.Traffic()}, nil
+	})
 	service.Handle(on, ipc.Models, c.models)
 	service.Handle(on, ipc.ListAgents, c.agents)
 	service.Handle(on, ipc.ListSkills, c.skills)
@@ -84,8 +87,9 @@ func (c *Service) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersReq
 	r := ipc.ProvidersResponse{Problems: p.Problems, Mistakes: p.Mistakes.Strings(), Warnings: p.Warnings, Providers: []ipc.Provider{}}
 	for _, pr := range p.Providers.List {
 		ok, detail := p.Available(pr)
+		n, from := atOnce(p, pr)
 		r.Providers = append(r.Providers, ipc.Provider{Name: pr.Name, Driver: pr.Driver, Path: "/dev/llm/" + pr.Name, Model: pr.DefaultModel,
-			Available: ok, Detail: detail, Source: pr.Source, AtOnce: atOnce(p, pr)})
+			Available: ok, Detail: detail, Source: pr.Source, AtOnce: n, AtOnceFrom: from})
 	}
 	var models agent.Models
 	ag, err := p.Load(req.Agent, nil)

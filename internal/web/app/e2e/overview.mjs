@@ -15,6 +15,7 @@ await scenario(async ({ page, context, browser }) => {
   want(!page.url().includes('key') && !page.url().includes('token'), 'a secret stays in the address: ' + page.url());
   await page.waitForSelector('[data-pid="1"]');
   await page.locator('.chart small', { hasText: /^[1-9]/ }).waitFor(); // the curves are there
+  await page.locator('.traffic', { hasText: /anthropic: 4 of 4 calls run, 3 wait, the first for 1\ds/ }).waitFor();
   await shot(page, 'overview-light');
   await accessible(page, 'the overview');
   await page.setViewportSize({ width: 1280, height: 560 });

@@ -117,6 +117,8 @@ await scenario(async ({ page }) => {
   }
   await shot(page, 'cost');
   await at('/system');
+  await has('Calls now');
+  await has('Calls at once');
   await has('The largest histories');
   await has('Chosen');
   await shot(page, 'system');

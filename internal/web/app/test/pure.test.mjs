@@ -10,6 +10,7 @@ import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { askText, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { sharing } from '../src/lib/compare.js';
+import { atOnce, callsNow } from '../src/lib/traffic.js';
 import { byUUID, short, sumParts } from '../src/lib/family.js';
 import { verdict } from '../src/pages/system/doctor.js';
 import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
@@ -26,6 +27,14 @@ test('one that has completed says how many of its calls failed', () => {
   const of = (code, failed_calls) => ending({ exit: { code, reason: code ? 'error' : 'completed' }, failed_calls });
   assert.deepEqual([of(0, 0), of(0, 1), of(0, 3), of(1, 0), of(1, 2)], ['', 'completed · 1 failed call', 'completed · 3 failed calls', 'error', 'error · 2 failed calls']);
   assert.equal(ending({ exit: { code: 0, reason: 'completed' }, failed_calls_unknown: true }), 'completed · failed calls unknown'); // an earlier version has written its end
+});
+
+test('a provider says what it runs, what waits since when, and what limits it', () => {
+  const now = Date.parse('2026-01-01T00:00:40Z');
+  assert.equal(callsNow({ running: 4, concurrency: 4, waiting: 3, oldest_since: '2026-01-01T00:00:00Z' }, now), '4 of 4 calls run, 3 wait, the first for 40s');
+  assert.equal(callsNow({ running: 1, waiting: 0 }, now), '1 call runs');
+  assert.equal(callsNow({ running: 2, waiting: 1, oldest_since: '2026-01-01T00:01:00Z' }, now), '2 calls run, 1 waits, the first for 0s');
+  assert.deepEqual([atOnce({}), atOnce({ concurrency: 4, concurrency_from: 'default' }), atOnce({ concurrency: 4 })], ['any number', '4 (default)', '4']);
 });
 
 test('a sum says of what it is, what it costs and what of that is not known', () => {

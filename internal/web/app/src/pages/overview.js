@@ -12,6 +12,7 @@ import { asked } from '../lib/asks.js';
 import { waits } from '../lib/asked.js';
 import { byUUID, short, sumParts } from '../lib/family.js';
 import { useCall } from '../lib/ask.js';
+import { callsNow } from '../lib/traffic.js';
 import { look, usage } from '../lib/usage.js';
 import { series } from '../lib/curve.js';
 import { Chart } from '../ui/chart.js';
@@ -38,6 +39,13 @@ function Totals() {
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
     ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, unpriced_models: unpriced })}>${cost(used.total)}</span>` : '…']];
   return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt title=${name.endsWith('today') ? 'since midnight, UTC' : undefined}>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
+}
+
+// Traffic says which providers are in use, and where calls wait for a place.
+function Traffic() {
+  second.value;
+  const list = useCall('provider_calls', {}, { on: procs.value.turn, every: 2000 }).data?.providers || [];
+  return list.length > 0 && html`<p class="traffic">${list.slice(0, 6).map((c) => html`<span class=${c.waiting ? 'waits' : ''}><${Line} value=${c.provider} most=${40} />: ${callsNow(c, clock())}</span> `)}${list.length > 6 ? html`<a href=${href('system')}>and ${list.length - 6} more</a>` : ''}</p>`;
 }
 
 const span = 30 * 60; // seconds that the curves show
@@ -174,6 +182,7 @@ function Overview() {
 
   return html`<h1 class="sr">Overview</h1>
     <div class="top"><${Totals} />${wide.value && html`<${Curves} />`}</div>
+    <${Traffic} />
     <div class="tools">
       <input ref=${search} type="search" aria-label="Search processes" placeholder="Search: name, intent, state, model …" value=${query} onInput=${(e) => setQuery(e.target.value)}
         onKeyDown=${(e) => { if (e.key === 'Escape') { setQuery(''); grid.current?.base?.focus(); } }} />

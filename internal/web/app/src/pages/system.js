@@ -1,11 +1,12 @@
 // The system: what doctor finds, the daemon, providers, MCP servers, storage, supervisors, work trees.
 import { html } from '../lib/html.js';
 import { Doctor } from './system/doctor.js';
-import { second } from '../lib/store.js';
+import { clock, second } from '../lib/store.js';
 import { age, bytes, count, duration, moment } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { useCall } from '../lib/ask.js';
 import { call } from '../lib/api.js';
+import { atOnce, callsNow } from '../lib/traffic.js';
 import { tell } from '../ui/dialog.js';
 import { failed } from '../ui/toast.js';
 import { Copy } from '../ui/copy.js';
@@ -31,6 +32,7 @@ function System() {
   const slow = Math.floor(second.value / 5);
   const daemon = useCall('daemon_status', {}, { on: slow, every: 4000 });
   const providers = useCall('providers', {});
+  const traffic = useCall('provider_calls', {}, { on: second.value, every: 2000 });
   const mcp = useCall('mcp_list', {}, { on: slow, every: 8000 });
   const beat = useCall('heartbeat', {}, { on: slow, every: 4000 });
   const tops = useCall('supervisors', {}, { on: slow, every: 4000 });
@@ -48,7 +50,9 @@ function System() {
       ${s.recovered?.length > 0 && html`<details><summary>What the last start found and mended (${s.recovered.length})</summary><ul>${s.recovered.map((x) => html`<li><${Line} value=${x} most=${400} /></li>`)}</ul></details>`}
       ${s.init?.length > 0 && html`<h3>Started with the daemon</h3><${Table} label="init.yaml" rows=${s.init} columns=${[{ text: 'Supervisor', cell: (i) => html`<${Line} value=${i.name} />` }, { text: 'How', cell: (i) => i.how }, { text: 'PID', num: true, cell: (i) => i.pid || '' }, { text: '', cell: (i) => html`<${Line} value=${i.error || ''} most=${200} />` }]} />`}`} />
     <h2>Models</h2><${Answer} of=${providers} draw=${(d) => html`<${Problems} list=${d.problems} /><p>Chosen: <b><${Line} value=${d.chosen || 'none'} /></b>, <${Line} value=${d.why} most=${300} /></p>
-      <${Table} label="Providers" rows=${d.providers} columns=${[{ text: 'Provider', cell: (p) => html`<${Line} value=${p.name} />` }, { text: 'Model', cell: (p) => html`<${Line} value=${p.model || ''} />` }, { text: 'Usable', cell: (p) => html`<span class=${'badge ' + (p.available ? 'run' : 'done')}>${p.available ? 'yes' : 'no'}</span>` }, { text: 'Why', cell: (p) => html`<${Line} value=${p.detail} most=${160} />` }, { text: 'From', cell: (p) => html`<${Mono} v=${p.source} />` }]} />`} />
+      <${Table} label="Providers" rows=${d.providers} columns=${[{ text: 'Provider', cell: (p) => html`<${Line} value=${p.name} />` }, { text: 'Model', cell: (p) => html`<${Line} value=${p.model || ''} />` }, { text: 'Usable', cell: (p) => html`<span class=${'badge ' + (p.available ? 'run' : 'done')}>${p.available ? 'yes' : 'no'}</span>` }, { text: 'Calls at once', cell: (p) => html`<${Line} value=${atOnce(p)} most=${160} />` }, { text: 'Why', cell: (p) => html`<${Line} value=${p.detail} most=${160} />` }, { text: 'From', cell: (p) => html`<${Mono} v=${p.source} />` }]} />`} />
+    <h3>Calls now</h3><${Answer} of=${traffic} draw=${(d) => html`<${Table} label="Calls now" empty="No provider is in use." rows=${d.providers} columns=${[{ text: 'Provider', cell: (c) => html`<${Line} value=${c.provider} />` }, { text: 'Calls', cell: (c) => callsNow(c, clock()) }, { text: 'Limit from', cell: (c) => html`<${Mono} v=${c.concurrency_from || 'no limit'} />` }]} />
+      <p>How many calls a provider gets at once is <code>concurrency</code> in <code>config.yaml</code>, or of the provider in <code>providers.yaml</code>.</p>`} />
     <h2>MCP servers</h2><${Answer} of=${mcp} draw=${(d) => html`<${Problems} list=${d.problems} />
       <${Table} label="MCP servers" empty="None is configured." rows=${d.servers} columns=${[{ text: 'Server', cell: (s) => html`<${Line} value=${s.name} />` }, { text: 'Type', cell: (s) => s.type }, { text: 'Command or address', cell: (s) => html`<${Mono} v=${s.command} />` }, { text: 'State', cell: (s) => (s.problem ? html`<span class="badge bad">unusable</span> <${Line} value=${s.problem} most=${160} />` : s.disabled ? 'switched off' : 'usable') }]} />
       ${d.mounts.length > 0 && html`<h3>Mounted</h3><${Table} label="Mounted" rows=${d.mounts} columns=${[{ text: 'Path', cell: (m) => html`<${Mono} v=${m.path} />` }, { text: 'Of PID', num: true, cell: (m) => m.pid || 'all' }, { text: 'Tools', num: true, cell: (m) => m.tools }, { text: 'Since', cell: (m) => moment(m.since) }]} />`}`} />
