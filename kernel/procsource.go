@@ -46,6 +46,9 @@ func (v Proc) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit, Labels: i.Labels,
 	}
+	for _, d := range i.MCPDown {
+		s.MCPDown = append(s.MCPDown, types.MCPDown(d))
+	}
 	used := p.purse.State().Used
 	s.BudgetUsed, s.BudgetUsedUSD = used.Tokens, used.USD.Float()
 	s.Tools, s.Inputs = offered(p).list, inputNames(p.inputs)

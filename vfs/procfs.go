@@ -76,6 +76,7 @@ type ProcStatus struct {
 	AllowedDevices []string      // nil = all, empty = none
 	DeniedDevices  []string      // refused whatever AllowedDevices says
 	MCPMounts      []string
+	MCPDown        []types.MCPDown // of these, the servers that cannot be reached, each with the reason
 	WorkDir        string
 	ReadRoots      []string
 	Inputs         []string // names of what it was given with its intent
@@ -184,6 +185,13 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 	status, ok := p.source.Status(pid)
 	if !ok {
 		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no process %d is alive; `rnix ps -a` shows those that have ended", pid)
+	}
+	if caller.PID != 0 && !p.source.Sees(caller.PID, pid) {
+		down := status.MCPDown
+		status.MCPDown = nil
+		for _, d := range down { // why may end with what the server wrote, which is no other agent's to see
+			status.MCPDown = append(status.MCPDown, types.MCPDown(d.Server()))
+		}
 	}
 	if len(parts) > 1 && told(parts[1]) && caller.PID != 0 && !p.source.Sees(caller.PID, pid) {
 		return "", false, types.Errorf(types.ErrPermission, "Open", path, "process %d may read what it and its own descendants were told, said and did, not that of others; /proc/%d/status is for everybody", caller.PID, pid)

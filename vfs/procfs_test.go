@@ -62,10 +62,10 @@ func (s twoProcs) Step(_ types.PID, n int) (any, error) {
 func proc(t testing.TB) (*vfs.VFS, *vfs.ProcFS, twoProcs) {
 	t.Helper()
 	src := twoProcs{map[types.PID]vfs.ProcStatus{
-		1: {PID: 1, State: "running", Intent: "watch", AllowedDevices: []string{}},
+		1: {PID: 1, State: "running", Intent: "watch", AllowedDevices: []string{}, MCPDown: []types.MCPDown{"db: a secret"}},
 		4: {
 			PID: 4, PPID: 1, State: "suspended", Wait: "rate limit", Intent: "first line\nsecond", Skills: []string{"review", "go"}, TokensUsed: 200, BudgetUsed: 200, MaxSteps: 50, Step: 2,
-			Elapsed: 90 * time.Second, MCPMounts: []string{"/mnt/mcp/4-db"}, WorkDir: "/w", Inputs: []string{"pipe", "plan"}, Children: []types.PID{7, 9}, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"},
+			Elapsed: 90 * time.Second, MCPMounts: []string{"/mnt/mcp/4-db"}, MCPDown: []types.MCPDown{"db: no such file", "web: refused"}, WorkDir: "/w", Inputs: []string{"pipe", "plan"}, Children: []types.PID{7, 9}, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"},
 			Tools: []vfs.Tool{{Name: "write_file", Effect: vfs.EffectReversible, Path: "/dev/workspace"}, {Name: "grep", Effect: vfs.EffectNone, Path: "/dev/fs"}},
 		},
 	}}
@@ -105,6 +105,8 @@ func TestProcDevice(t *testing.T) {
 			{Subpath: "/4/status", Want: "allowed_devices:\tall\n"},
 			{Subpath: "/1/status", Want: "allowed_devices:\tnone\n"},
 			{Subpath: "/4/status", Want: "exit:\t2 (budget_exceeded)\n"},
+			{Subpath: "/4/status", Want: "mcp_down:\tdb: no such file (start it again: rnix mcp reload --process 4 db); web: refused (start it again: rnix mcp reload --process 4 web)\n"},
+			{Subpath: "/1/status", Want: "mcp_down:\tdb (start it again: rnix mcp reload --process 1 db)\n"}, // of another: the reason is not for 4
 			{Subpath: "/4/intent", Want: "first line\nsecond\n"},
 			{Subpath: "/4/context", Want: "user: hello\n"},
 			{Subpath: "/4/messages", Want: "1\tsteer\tdelivered\tthe user\tlook here\n2\tmessage\twaits\tPID 3\tx\n"},

@@ -58,6 +58,11 @@ func (s ProcStatus) String() string {
 	t.add("pending_signals", signalNames(s.PendingSignals))
 	t.add("on_interrupt", s.OnInterrupt)
 	t.add("failed_calls", strconv.Itoa(s.FailedCalls))
+	down := make([]string, len(s.MCPDown))
+	for i, d := range s.MCPDown {
+		down[i] = string(d) + " (start it again: " + d.Reload(s.PID) + ")"
+	}
+	t.add("mcp_down", strings.Join(down, "; "))
 	return t.String()
 }
 

@@ -151,6 +151,7 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time, family ...string
 	field("groups", t.line(strings.Join(d.Groups, ", ")))
 	field("record", t.line(d.Dir))
 	field("damage", t.line(d.Damage))
+	section(&b, "mcp servers that are away", downText(t, &d.Proc))
 	section(&b, "intent", d.Intent)
 	section(&b, "plan", d.Plan)
 	section(&b, "result", d.Result)
@@ -178,6 +179,17 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time, family ...string
 	section(&b, "signals", signalsText(t, &d.Proc))
 	section(&b, "mounted", strings.Join(d.MCPMounts, "\n"))
 	return b.String()
+}
+
+// downText says which MCP servers of a process that lives cannot be reached, why, and what starts them again.
+func downText(t *Theme, p *ipc.Proc) string {
+	var lines []string
+	for _, text := range p.MCPDown {
+		if p.Exit == nil {
+			lines = append(lines, t.line(text), "start it again: "+t.line(types.MCPDown(text).Reload(p.PID)))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // signalsText says which signals a process does not get, and what it is told of SIGINT.

@@ -21,6 +21,18 @@ func TestDetailSaysWhatSignalsDo(t *testing.T) {
 	}
 }
 
+func TestDetailSaysWhichMCPServersAreAwayAndWhatBringsThemBack(t *testing.T) {
+	d := &ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3}, MCPDown: []string{"tracker: no such file\x1b[2J\nx"}}}
+	want := "MCP SERVERS THAT ARE AWAY\n  tracker: no such file x\n  start it again: rnix mcp reload --process 3 tracker\n"
+	if text := detailText(&Theme{}, d, time.Now(), time.Now()); !strings.Contains(text, want) || strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
+	}
+	d.Exit = &types.ExitStatus{}
+	if text := detailText(&Theme{}, d, time.Now(), time.Now()); strings.Contains(text, "AWAY") { // a resume tries again
+		t.Errorf("%q", text)
+	}
+}
+
 func TestWhoLivesOnAfterASignalIsNamed(t *testing.T) {
 	for want, r := range map[string]ipc.SignalResponse{
 		"was told to end; it blocks SIGTERM and works on":         {Affected: 1, Blocked: true},

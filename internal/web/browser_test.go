@@ -219,7 +219,7 @@ func family() map[string]any {
 			proc(2, 1, map[string]any{"name": "tests", "doing": map[string]any{"tool": "shell", "since": now.Add(-40 * time.Second), "step": 2, "calls": 3}}),
 			proc(3, 2, map[string]any{"agent": "reviewer", "wait": "rate limit of anthropic", "wait_until": now.Add(31 * time.Second)}),
 			proc(4, 1, map[string]any{"state": "suspended", "wait": "paused", "paused_at": now.Add(-12 * time.Second), "intent": "Find the needle in the logs of March"}),
-			proc(5, 0, map[string]any{"name": "docs", "wait": "budget: tokens"}),
+			proc(5, 0, map[string]any{"name": "docs", "wait": "budget: tokens", "mcp_down": []string{"tracker: connect: connection refused"}}),
 			proc(6, 0, map[string]any{"kind": "supervisor", "agent": "", "model": "", "name": "workers", "intent": "one_for_one: 3 children", "tokens_used": 0, "cost_usd": 0}),
 			proc(7, 6, map[string]any{"state": "zombie", "exit": map[string]any{"code": 1, "reason": "error"}}),
 			proc(8, 6, map[string]any{"suspect_since": now.Add(-time.Minute), "intent": "A very long intent that goes on and on, " + string(make([]byte, 3)) + " with \u202e control characters, and that does not fit in any column of any table that anybody would like to look at"}),

@@ -3,7 +3,10 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,12 +81,19 @@ func TestEveryPageInABrowser(t *testing.T) {
 	hostile := s.Spawn(ipc.SpawnRequest{Intent: "hostile " + hostileText, ProcSpec: types.ProcSpec{Name: "mallory", Labels: types.Labels{"note": "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"}}})
 	s.Wait(hostile.PID)
 	alive := s.Spawn(ipc.SpawnRequest{Intent: "hang around", ProcSpec: types.ProcSpec{Name: "alive"}})
+	for name, text := range map[string]string{"mcp.yaml": "servers: {tracker: {command: /no/such/program}}\n", "agents/served/agent.yaml": "name: served\ndescription: has a server\nmcp: [tracker]\n", "agents/served/instructions.md": "Hang.\n"} {
+		file := filepath.Join(s.Home, ".config", "rnix", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := s.Spawn(ipc.SpawnRequest{Intent: "hang without a server", Agent: "served"})
 	run, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, ipc.ComposeUpRequest{File: "flow.yaml", Text: flow, Name: "release", Cwd: s.Work, Env: s.Env})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: healthy})
-	ids, err := json.Marshal(map[string]string{"builder": builder.UUID.String(), "hostile": hostile.UUID.String(), "alive": alive.UUID.String(), "run": run.UUID.String()})
+	ids, err := json.Marshal(map[string]string{"builder": builder.UUID.String(), "hostile": hostile.UUID.String(), "alive": alive.UUID.String(), "run": run.UUID.String(), "served": served.UUID.String()})
 	if err != nil {
 		t.Fatal(err)
 	}

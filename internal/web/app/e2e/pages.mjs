@@ -22,6 +22,14 @@ await scenario(async ({ page }) => {
     await accessible(page, 'process ' + tab);
   }
 
+  // A server that is away, with the reason, and the command that starts it again.
+  await at(`/process/${ids.served}/summary`);
+  await page.locator('.without', { hasText: 'Works without the MCP server tracker: ' }).waitFor();
+  want(/\/no\/such\/program/.test(await text('.without')), 'why: ' + (await text('.without')));
+  want(/^rnix mcp reload --process \d+ tracker$/.test(await text('.without code')), 'the command: ' + (await text('.without code')));
+  await shot(page, 'process-away');
+  await accessible(page, 'a server that is away');
+
   // Its labels, as rnix ps shows them.
   await at(`/process/${ids.builder}/summary`);
   await has('env=prod title="a thing"');

@@ -10,6 +10,7 @@ import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { askText, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { sharing } from '../src/lib/compare.js';
+import { away } from '../src/lib/advice.js';
 import { atOnce, callsNow } from '../src/lib/traffic.js';
 import { byUUID, short, sumParts } from '../src/lib/family.js';
 import { verdict } from '../src/pages/system/doctor.js';
@@ -27,6 +28,12 @@ test('one that has completed says how many of its calls failed', () => {
   const of = (code, failed_calls) => ending({ exit: { code, reason: code ? 'error' : 'completed' }, failed_calls });
   assert.deepEqual([of(0, 0), of(0, 1), of(0, 3), of(1, 0), of(1, 2)], ['', 'completed · 1 failed call', 'completed · 3 failed calls', 'error', 'error · 2 failed calls']);
   assert.equal(ending({ exit: { code: 0, reason: 'completed' }, failed_calls_unknown: true }), 'completed · failed calls unknown'); // an earlier version has written its end
+});
+
+test('an MCP server that is away says why, and what starts it again', () => {
+  const p = { pid: 3, mcp_down: ['tracker: no such file: x', "a 'b: gone"] };
+  assert.deepEqual(away(p), [{ text: 'tracker: no such file: x', command: 'rnix mcp reload --process 3 tracker' }, { text: "a 'b: gone", command: "rnix mcp reload --process 3 'a '\\''b'" }]);
+  assert.deepEqual([away({ ...p, exit: { code: 0 } }), away({ pid: 1 })], [[], []]); // a resume tries again
 });
 
 test('a provider says what it runs, what waits since when, and what limits it', () => {

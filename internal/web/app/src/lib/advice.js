@@ -17,6 +17,9 @@ export const doubtCommand = (p, choice) => `rnix resume ${p.pid} --on-in-doubt $
 // word returns a text as one word of a shell.
 export const word = (s) => (/^[\w@%+=:,./-]+$/.test(s) ? s : "'" + s.replaceAll("'", "'\\''") + "'");
 
+// away are the MCP servers of process p that cannot be reached, while it lives: what is known of each, and the command that starts it again.
+export const away = (p) => (p.exit ? [] : (p.mcp_down || []).map((text) => ({ text, command: `rnix mcp reload --process ${p.pid} ${word(text.split(': ')[0])}` })));
+
 // treeCommands are what a person can do in a terminal with the git work tree w, whose process has ended or not: [{what, command}].
 export function treeCommands(w, ended) {
   const out = [];

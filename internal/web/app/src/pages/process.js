@@ -6,6 +6,7 @@ import { age, cost, count, moment } from '../lib/format.js';
 import { href, go } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
 import { sumParts } from '../lib/family.js';
+import { away } from '../lib/advice.js';
 import { shown } from '../lib/keys.js';
 import { useCall } from '../lib/ask.js';
 import { Answer } from '../ui/answer.js';
@@ -13,6 +14,7 @@ import { Line } from '../ui/text.js';
 import { asked } from '../lib/asks.js';
 import { Cards } from '../ui/asks.js';
 import { Badge } from '../ui/badge.js';
+import { Copy } from '../ui/copy.js';
 import { Summary } from './process/summary.js';
 import { Timeline } from './process/timeline.js';
 import { Steps } from './process/steps.js';
@@ -65,6 +67,7 @@ function Head({ p, id, tab }) {
       ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
       ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${age(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
     </p>
+    ${away(p).map((d) => html`<p class="without">Works without the MCP server <${Line} value=${d.text} most=${400} />. To start it again, in a terminal: <code>${d.command}</code> <${Copy} text=${d.command} what="the command that starts it again" /></p>`)}
     <${Together} id=${id} turn=${`${p.state} ${p.step} ${p.tokens_used}`} />
     <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>
       ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}
