@@ -19,6 +19,8 @@ type DiffRequest struct {
 	Paths    []string `json:"paths,omitempty"`
 	Stat     bool     `json:"stat,omitempty"`      // the list without the text
 	MaxBytes int      `json:"max_bytes,omitempty"` // of the text; 0 = DiffBytes, and not more than MaxDiffBytes
+	// Removed wants to know what is left of a git work tree that was removed: DiffResponse.Removed says it. Without it that is an error of code NOT_FOUND.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // How much of a diff is returned, in bytes.
@@ -45,6 +47,17 @@ type DiffResponse struct {
 	// hooks and settings of its repository, and files such as .envrc and .vscode. Those of the repository are there only in a difference
 	// from the beginning to the end or to now.
 	Autorun []AutorunFile `json:"autorun,omitempty"`
+	// Removed is what is left of the git work tree of the process, if that was removed: there is no difference then; null = it was not.
+	Removed *RemovedTree `json:"removed,omitempty"`
+}
+
+// RemovedTree is what is left of a git work tree that was removed.
+type RemovedTree struct {
+	Repo    string `json:"repo"`             // the work tree that it was made from
+	Branch  string `json:"branch,omitempty"` // empty = it had none, or the branch is gone
+	Head    string `json:"head,omitempty"`   // the commit of the branch
+	Commits int    `json:"commits"`          // of the branch, since the work began
+	Kept    string `json:"kept"`             // the command that lists what was kept of its files
 }
 
 // AutorunFile is a file that other programs run or obey unasked.

@@ -31,7 +31,8 @@ each has used together with its descendants, and what all forks of one start hav
 it began, and each process once.
 
 Columns: PID; NAME; MODEL; STATE, or how it ended; STEPS; FAILED, calls with an error, and commands that did not
-end with exit code 0; FILES, with the lines added and deleted; TOKENS; COST; TIME, without pauses.`,
+end with exit code 0, or ? where an earlier version did not count; FILES, with the lines added and deleted;
+TOKENS; COST; TIME, without pauses.`,
 		Example: examples(`rnix run --worktree --name a --model sonnet "Fix issue 12"`, `rnix run --worktree --name b --model opus "Fix issue 12"`, `rnix compare a b`,
 			`rnix compare a`, `rnix compare --json 3 4 | jq '{pid, failed_calls, cost_usd}'`),
 		Annotations:       exits("0 1 2 10 11 12"),
@@ -56,6 +57,7 @@ type compared struct {
 	*ipc.Proc
 	Files   []ipc.FileChange `json:"files"`
 	Problem string           `json:"problem,omitempty"` // why its files are not known
+	Removed *ipc.RemovedTree `json:"removed,omitempty"` // what is left of its work tree, which was removed
 	Shares  []types.PID      `json:"shares_directory_with,omitempty"`
 	Family  *ipc.CostLine    `json:"family,omitempty"`     // with its descendants; null = there are none
 	Forks   *ipc.CostLine    `json:"with_forks,omitempty"` // with all forks of one start and their descendants; null = there are none
@@ -89,14 +91,14 @@ func beside(ctx context.Context, c *ipc.Client, args []string) ([]compared, erro
 	out := make([]compared, len(procs))
 	for i, p := range procs {
 		one := compared{Proc: p, Files: []ipc.FileChange{}}
-		d, err := ipc.Call(ctx, c, ipc.DiffFiles, ipc.DiffRequest{Target: p.UUID.String(), Stat: true})
+		d, err := ipc.Call(ctx, c, ipc.DiffFiles, ipc.DiffRequest{Target: p.UUID.String(), Stat: true, Removed: true})
 		switch {
 		case gone(err):
 			return nil, err
 		case err != nil:
 			one.Problem = strings.TrimPrefix(errorText(err), p.UUID.String()+": ")
 		default:
-			one.Files = append(one.Files, d.Files...)
+			one.Files, one.Removed = append(one.Files, d.Files...), d.Removed
 		}
 		if f := families[p.UUID]; f != nil {
 			one.Family, one.Forks, one.start = f.Tree, f.Forks, f.Start
@@ -160,7 +162,10 @@ func showCompared(out *output, list []compared, now time.Time) error {
 			state = cell{exitText(p.Exit), waitStyle(p)}
 		}
 		failed := cell{number(p.FailedCalls), plain}
-		if p.FailedCalls > 0 {
+		switch {
+		case p.FailedUnknown:
+			failed = text("?")
+		case p.FailedCalls > 0:
 			failed.st = yellow
 		}
 		rows[i] = []cell{text(p.PID.String()), text(oneLine(p.Name)), text(modelName(p.Provider, p.Model)), state, text(number(p.Step)), failed, text(filesText(&list[i])),
@@ -179,6 +184,9 @@ func showCompared(out *output, list []compared, now time.Time) error {
 	}
 	for i := range list {
 		one := &list[i]
+		if one.Removed != nil {
+			out.print(removedText(one.PID, one.Removed) + "\n")
+		}
 		if one.Problem != "" {
 			out.warn(fmt.Sprintf("the files of PID %d are not known: %s", one.PID, one.Problem))
 		}
@@ -188,6 +196,15 @@ func showCompared(out *output, list []compared, now time.Time) error {
 	}
 	sayUnpriced(out, procs)
 	return nil
+}
+
+// removedText says that the work tree of a process is gone, and what is still known of it.
+func removedText(pid types.PID, r *ipc.RemovedTree) string {
+	s := fmt.Sprintf("PID %s: its work tree was removed; ", pid)
+	if r.Branch == "" {
+		return s + "it has no branch any more, and what was kept of its files is listed by: " + lines(r.Kept)
+	}
+	return s + fmt.Sprintf("its branch %s is still in %s, with %s at %s", oneLine(r.Branch), oneLine(r.Repo), plural(r.Commits, "commit", "commits"), oneLine(cut(r.Head, 11)))
 }
 
 // shared says which processes work in one directory: what was changed there may be the work of any of them.
@@ -208,7 +225,7 @@ func shared(list []compared) (lines []string) {
 
 // filesText is how many files were changed, and by how many lines.
 func filesText(c *compared) string {
-	if c.Problem != "" {
+	if c.Problem != "" || c.Removed != nil {
 		return "-"
 	}
 	added, deleted := 0, 0

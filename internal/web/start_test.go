@@ -54,6 +54,10 @@ func TestAgentsAreStartedInABrowser(t *testing.T) {
 			return strings.ReplaceAll(string(b), "\n", " ")
 		case "run":
 			return command(t, s, arg)
+		case "remove":
+			if _, err := ipc.Call(t.Context(), s.Client, ipc.RemoveWorktree, ipc.RemoveWorktreeRequest{Target: arg}); err != nil {
+				return err.Error()
+			}
 		case "uuids":
 			b, err := json.Marshal([]types.UUID{r.Procs[0].UUID, r.Procs[1].UUID})
 			if err != nil {

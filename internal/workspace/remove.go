@@ -163,17 +163,6 @@ func hasBranch(ctx context.Context, k *git, id types.UUID, t Tree) bool {
 	return err == nil
 }
 
-// Remains says what there is of a work tree that is gone: its branch, as far as that is there, and where what was rescued is listed.
-func (k *git) Remains(ctx context.Context, id types.UUID, t Tree) string {
-	branch := ""
-	if t.Branch != "" {
-		if hasBranch(ctx, k, id, t) {
-			branch = fmt.Sprintf("its branch %s is still in %s, and ", t.Branch, t.Repo)
-		}
-	}
-	return branch + "what was kept of its files is listed by: " + k.RescueList(t.Common, id)
-}
-
 // WayBack returns the command that makes a directory, DIR, with the files of a rescue; of one that is no tree of git's it says where
 // they are. nil gives "".
 func (k *git) WayBack(s *Stored) string {

@@ -28,7 +28,13 @@ func (s *Service) diff(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest)
 		return s.diffTree(ctx, p, tree, req)
 	}
 	if req.To == nil {
-		if gone := s.Trees.remains(ctx, op, p.UUID, s.Trees.last(p.Trail)); gone != nil {
+		tree := s.Trees.last(p.Trail)
+		gone := s.Trees.remains(ctx, op, p.UUID, tree)
+		if gone != nil && req.Removed {
+			left := workspace.LeftoverOf(ctx, s.Trees.git, p.UUID, *tree)
+			return ipc.DiffResponse{PID: p.PID, UUID: p.UUID, Files: []ipc.FileChange{}, Removed: &ipc.RemovedTree{Repo: tree.Repo, Branch: left.Branch, Head: left.Head, Commits: left.Commits, Kept: left.Rescues}}, ctx.Err()
+		}
+		if gone != nil {
 			return none, gone
 		}
 	}

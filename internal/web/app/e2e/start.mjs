@@ -103,4 +103,13 @@ await scenario(async ({ page, problems }) => {
   want((await ask('read poem.txt')).startsWith('a poem'), 'it was not merged by hand');
   want((await ask('run ' + await command('push its branch'))) === 'done', 'its branch cannot be pushed');
   if (process.env.RNIX_TEST_PROGRAM) await advised(page, '.commands', /(rnix worktree pr \d+)/, (c) => `${c} | grep 'push -u origin'`);
+
+  // A side whose work tree was removed says so calmly, with its branch and its commits.
+  want((await ask('remove ' + one)) === 'done', 'the work tree cannot be removed');
+  await page.goto(`${origin}/#/compare?of=${one},${two}`);
+  await page.locator('.one .removed', { hasText: /Its work tree was removed\. Its branch .+ is still in .+, with 1 commit at [0-9a-f]{10}\./ }).waitFor();
+  want((await page.locator('.one .problem[role=alert]').count()) === 0, 'the card shows an error: ' + (await page.locator('.one').allInnerTexts()));
+  await page.locator('.one summary', { hasText: 'What was kept of its files' }).click();
+  await page.locator('.one code', { hasText: /^git --git-dir=.* for-each-ref refs\/rnix\/rescue\// }).waitFor();
+  await forms('compare-removed');
 });

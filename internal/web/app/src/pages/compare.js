@@ -1,5 +1,5 @@
 // Several agents side by side: those with one task, or a process and its forks.
-import { html, useEffect, useState } from '../lib/html.js';
+import { html, useEffect, useRef, useState } from '../lib/html.js';
 import { useCall } from '../lib/ask.js';
 import { ended, stands, took } from '../lib/fold.js';
 import { cost, costWhy, count, moment } from '../lib/format.js';
@@ -9,15 +9,22 @@ import { clock, find, procs, second } from '../lib/store.js';
 import { groups, sharing } from '../lib/compare.js';
 import { Answer, Facts, Table } from '../ui/answer.js';
 import { Badge } from '../ui/badge.js';
+import { Copy } from '../ui/copy.js';
 import { Markdown } from '../ui/markdown.js';
 import { Line } from '../ui/text.js';
 
 const most = 12; // that stand side by side
 const few = 12; // files that are named
 
+// Removed says that a work tree is gone, and what is still known of it.
+function Removed({ r }) {
+  return html`<p class="removed">Its work tree was removed. ${r.branch ? html`Its branch <${Line} value=${r.branch} class="mono" /> is still in <${Line} value=${r.repo} class="mono" />, with ${r.commits === 1 ? '1 commit' : r.commits + ' commits'} at <code>${(r.head || '').slice(0, 10)}</code>.` : 'It has no branch any more.'}</p>
+    <details><summary>What was kept of its files</summary><p>In a terminal: <code>${r.kept}</code> <${Copy} text=${r.kept} what="the command that lists what was kept" /></p></details>`;
+}
+
 function Files({ id, turn, shared }) {
-  const of = useCall('diff_files', { target: id, stat: true }, { on: turn, every: 3000 });
-  return html`<${Answer} of=${of} draw=${(d) => html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}</p>
+  const of = useCall('diff_files', { target: id, stat: true, removed: true }, { on: turn, every: 3000 });
+  return html`<${Answer} of=${of} draw=${(d) => d.removed ? html`<${Removed} r=${d.removed} />` : html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}</p>
     ${shared.length > 0 && html`<p class="problem">It shares its directory with ${shared.join(', ')}: these files may be the work of any of them.</p>`}
     ${d.files.length > 0 && html`<ul class="files">${d.files.slice(0, few).map((f) => html`<li key=${f.path}><${Line} value=${f.path} class="mono" /> <small>${f.binary ? 'binary' : `+${f.added || 0} −${f.deleted || 0}`}</small></li>`)}${d.files.length > few ? html`<li>and ${d.files.length - few} more</li>` : ''}</ul>`}`} />`;
 }
@@ -25,8 +32,10 @@ function Files({ id, turn, shared }) {
 function One({ id, places, place }) {
   second.value;
   const row = find(id);
-  const turn = row ? `${row.state} ${row.step} ${row.tokens_used}` : '';
+  const over = useRef(false); // else it may have ended before the table had a row of it
+  const turn = row ? `${row.state} ${row.step} ${row.tokens_used}` : over.current ? 'over' : String(procs.value.turn);
   const detail = useCall('get_proc_detail', { target: id }, { on: turn });
+  over.current = !row && Boolean(detail.data && ended(detail.data));
   const pid = row?.pid || detail.data?.pid, dir = row?.work_dir || detail.data?.work_dir;
   useEffect(() => place(id, pid, dir), [id, pid, dir]);
   const sums = useCall('families', { targets: [id] }, { on: `${turn} ${procs.value.turn}`, every: 3000 });
@@ -38,7 +47,7 @@ function One({ id, places, place }) {
         ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
         ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', html`<span title=${costWhy(p)}>${cost(p)}</span>${costWhy(p) && html` <small>${costWhy(p)}</small>`}`], ['Time', took(p, clock()) + (stands(p) ? '' : ' so far')],
         ['With descendants', f?.with_descendants && sumParts(f.with_descendants).join(', ')], ['With all forks', f?.with_forks && sumParts(f.with_forks).join(', ')],
-        ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Failed calls', p.failed_calls > 0 && html`<b class="failed">${p.failed_calls}</b>`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
+        ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Failed calls', p.failed_calls_unknown ? 'unknown' : p.failed_calls > 0 && html`<b class="failed">${p.failed_calls}</b>`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
       ]} />
       <${Files} id=${id} turn=${turn} shared=${sharing(places, id)} />
       ${d.result && html`<details open><summary>Result</summary><${Markdown} value=${d.result} start=${4000} /></details>`}`;
