@@ -92,13 +92,7 @@ func (o Options) performSearch(ctx context.Context, caller vfs.Caller, data []by
 	return o.within(ctx, caller, permit.SearchTool, "ask "+s.engine.Kind, func(ctx context.Context, way Way) ([]byte, error) {
 		by := o.transport(way)
 		defer by.CloseIdleConnections()
-		select {
-		case o.room <- struct{}{}:
-			defer func() { <-o.room }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		return s.run(ctx, by, caller.Secret)
+		return s.run(ctx, by, caller.Secret, o.room)
 	})
 }
 
@@ -124,7 +118,7 @@ func searchErr(code types.ErrCode, format string, args ...any) error {
 }
 
 // run asks the engine, a second time if its key was refused and there is another one.
-func (s *search) run(ctx context.Context, by http.RoundTripper, secret func(string) (string, bool)) ([]byte, error) {
+func (s *search) run(ctx context.Context, by http.RoundTripper, secret func(string) (string, bool), room chan struct{}) ([]byte, error) {
 	for again := true; ; again = false {
 		key := ""
 		if s.engine.Key != "" {
@@ -139,13 +133,24 @@ func (s *search) run(ctx context.Context, by http.RoundTripper, secret func(stri
 		if err != nil {
 			return nil, err
 		}
-		if again && resp.StatusCode == http.StatusUnauthorized && key != "" && s.engine.Refused != nil && s.engine.Refused(key) {
+		if again && keyRefused(resp.StatusCode) && key != "" && s.engine.Refused != nil && s.engine.Refused(key) {
 			_ = resp.Body.Close() // the answer says that the key is wrong
 			continue
 		}
 		defer resp.Body.Close()
+		select { // not before: a person may be asked before there is a connection, and others read meanwhile
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 		return s.read(resp)
 	}
+}
+
+// keyRefused reports whether a status says that a key is not good.
+func keyRefused(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // ask makes the request.
@@ -235,7 +240,7 @@ func (s *search) refused(resp *http.Response, body []byte) error {
 		said = ": it says " + fmt.Sprintf("%q", strings.Map(harmless, said))
 	}
 	switch status := resp.StatusCode; {
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && s.engine.Key != "":
+	case keyRefused(status) && s.engine.Key != "":
 		return searchErr(types.ErrAuth, "%s has refused the key %s (status %d)%s", kind, s.engine.Key, status, said)
 	case status == http.StatusForbidden && kind == config.SearchSearXNG:
 		return searchErr(types.ErrUnavailable, "%s has refused to answer as JSON; a person adds json to search.formats in its settings.yml", s.engine.URL)

@@ -37,13 +37,13 @@ func Ruled(tool string, input json.RawMessage) []permit.Call {
 	} else if commands[tool] {
 		c.Tool, c.Path = "shell", permit.ShellPath
 	} else if tool == "apply_patch" || tool == "patch" {
-		return patched(input)
+		return patched(tool, input)
 	}
 	return []permit.Call{c}
 }
 
 // patched returns what a patch does to files, as calls of the kernel's tools. What cannot be read is one that may change every file.
-func patched(input json.RawMessage) (out []permit.Call) {
+func patched(own string, input json.RawMessage) (out []permit.Call) {
 	var in struct {
 		Command   string `json:"command"`
 		PatchText string `json:"patchText"`
@@ -59,10 +59,10 @@ func patched(input json.RawMessage) (out []permit.Call) {
 		if err != nil { // these are texts
 			continue
 		}
-		out = append(out, permit.Call{Tool: tool, Path: workspacePath, Input: seen, Fixed: true})
+		out = append(out, permit.Call{Tool: tool, Own: own, Path: workspacePath, Input: seen, Fixed: true})
 	}
 	if len(out) == 0 {
-		out = []permit.Call{{Tool: "edit_file", Path: workspacePath, Input: input, Fixed: true}}
+		out = []permit.Call{{Tool: "edit_file", Own: own, Path: workspacePath, Input: input, Fixed: true}}
 	}
 	return out
 }

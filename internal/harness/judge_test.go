@@ -87,6 +87,7 @@ func TestRulesKnowClaudesToolsByTheKernelsNames(t *testing.T) {
 		{"web_search", "websearch", `{"query":"x"}`},
 		{"Bash git push *", "Bash", `{"command":"git push origin"}`},
 		{"Read", "Read", `{"file_path":"/etc/passwd"}`},
+		{"apply_patch", "apply_patch", `{"command":"*** Begin Patch\n*** Add File: a\n"}`},
 		{"shell git push *", "bash", `{"command":"git push origin","description":"x"}`},
 		{"write_file docs/**", "write", `{"filePath":"/w/docs/a.md"}`},
 		{"edit_file docs/**", "edit", `{"filePath":"docs/a.md"}`},

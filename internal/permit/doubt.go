@@ -15,7 +15,7 @@ func Tools() []string {
 
 // places are the paths of these tools, and where those of MCP servers are.
 func places() []string {
-	return []string{"/dev/clock", "/dev/fs", ShellPath, WebPath, "/dev/workspace", "/mnt/mcp", AskPath, "/sys/recv", "/sys/send", "/sys/signal", "/sys/spawn", "/sys/wait"}
+	return []string{"/dev/clock", "/dev/fs", ShellPath, WebPath, SearchPath, "/dev/workspace", "/mnt/mcp", AskPath, "/sys/recv", "/sys/send", "/sys/signal", "/sys/spawn", "/sys/wait"}
 }
 
 // Ours returns the name in rules of a tool that an agent CLI has; "" if it keeps its own.

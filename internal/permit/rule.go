@@ -60,6 +60,9 @@ func Parse(text string) (Rule, error) {
 		}
 		return r, nil
 	}
+	if r.tool == SearchTool && r.pattern == "*" { // as a person may say it of a grant
+		r.pattern = ""
+	}
 	if r.tool == SearchTool && r.pattern != "" {
 		return bad("rules about searches have no pattern; write " + SearchTool + " alone")
 	}

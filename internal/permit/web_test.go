@@ -81,3 +81,16 @@ func TestARuleWithTheOwnNameOfACLIsToolIsAboutThatAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestSearchesAreGrantedAsAWhole(t *testing.T) {
+	c := Call{Tool: SearchTool, Path: SearchPath, Input: []byte(`{"query":"x"}`)}
+	if g, err := NewGrant(1, &c, ForProcess, "*", time.Time{}); err != nil || g.Match != "*" {
+		t.Fatal(err)
+	}
+	if _, err := NewGrant(1, &c, ForProcess, "x*", time.Time{}); err == nil {
+		t.Error("a pattern is granted that decides nothing")
+	}
+	if why := Doubt(SearchPath); why != "" {
+		t.Error(why)
+	}
+}

@@ -149,7 +149,7 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 		p.Env = append(own, pick(from, settled)...)
 		p.sources.Lookup = lookupIn(p.Env)
 		p.Providers = config.LoadProviders(p.sources) // whose addresses can be variables
-		p.Lookup = config.Keyed(p.sources.Lookup, p.Providers.List, p.learn)
+		p.Lookup = config.Keyed(p.sources.Lookup, keyed(p), p.learn)
 	}
 	if above != nil {
 		p.CostAs(above)

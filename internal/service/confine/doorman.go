@@ -101,7 +101,7 @@ func (d *doorman) decide(m *matter, to hosts.Target) (kept bool) {
 	switch {
 	case err != nil && d.ctx.Err() != nil:
 		m.says = egress.Verdict{Over: d.ctx.Err()}
-	case types.CodeOf(err) == types.ErrNotFound && d.of == (types.UUID{}): // nobody's process: a person has started it by hand
+	case types.CodeOf(err) == types.ErrNotFound: // none that is in the table: a person has started it by hand, or it is a server of a process that is being started
 		m.named = true
 	case err != nil:
 		m.says = egress.Verdict{Why: fmt.Sprintf("the sandbox does not let %s reach %s, since it cannot be decided: %v", d.whose(), to, err)}
