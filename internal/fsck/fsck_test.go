@@ -80,6 +80,8 @@ func makeWorld(t testing.TB, seed uint64, n int) *world {
 func (w *world) beside(t testing.TB, j *store.Files, id types.UUID, r *rand.Rand) {
 	t.Helper()
 	dir := step.Dir("/data", id)
+	_, err := step.WriteAttachment(w.fs, dir, recoverytest.Picture())
+	must(t, err)
 	h, err := step.ReadHistory(t.Context(), j, id)
 	must(t, err)
 	p := h.Info()

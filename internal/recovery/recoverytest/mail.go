@@ -1,8 +1,9 @@
 package recoverytest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 
 	rnixctx "rnix/context"
@@ -10,12 +11,16 @@ import (
 	"rnix/types"
 )
 
+// Picture returns the bytes of what goes along with messages. They are not written: whoever looks for the file does that, with step.WriteAttachment.
+func Picture() []byte { return []byte("the bytes of a picture") }
+
 // shown is what goes along with what a person says, sometimes.
 func (t *teller) shown() []rnixctx.Attachment {
 	if t.chance(50) {
 		return nil
 	}
-	return []rnixctx.Attachment{{Name: t.text(1), Media: "image/png", SHA256: strings.Repeat("0f", 32), Bytes: 70, Width: 1, Height: 1}}
+	sum := sha256.Sum256(Picture())
+	return []rnixctx.Attachment{{Name: t.text(1), Media: "image/png", SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(Picture())), Width: 1, Height: 1}}
 }
 
 // letters writes messages that come, and the delivery of some of those that wait.
