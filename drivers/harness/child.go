@@ -38,6 +38,7 @@ type child struct {
 	once   sync.Once
 	work   sync.WaitGroup // the reader, who hands on what it has read, and the writer while there is something to say
 	more   chan struct{}  // has room for one: there is something in waiting, or it is closed
+	said   chan struct{}  // has room for one: something was said
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -68,7 +69,7 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	} else {
 		spec.Input = cmd.Stdin
 	}
-	c := &child{stderr: proc.NewRing(0), lines: make(chan []byte), more: make(chan struct{}, 1), room: make(chan struct{}, 1), quit: make(chan struct{}), end: make(chan struct{})}
+	c := &child{stderr: proc.NewRing(0), lines: make(chan []byte), more: make(chan struct{}, 1), said: make(chan struct{}, 1), room: make(chan struct{}, 1), quit: make(chan struct{}), end: make(chan struct{})}
 	spec.Stderr = c.stderr
 	p, err := s.Start(context.WithoutCancel(ctx), spec)
 	if err != nil {
@@ -77,7 +78,7 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	c.Child = p
 	c.work.Go(func() { // ends with the child's output, or when quit is closed; waited for by stop
 		defer c.close()
-		c.pass(p.Stdout(), func(line []byte) bool { return j != nil && j.take(line, c.say) })
+		c.pass(p.Stdout(), func(line []byte) bool { return j != nil && c.hears() && j.take(line, c.say) })
 	})
 	c.work.Go(func() { // ends when all lines were read, or when quit is closed; waited for by stop
 		defer close(c.end)
@@ -201,6 +202,26 @@ func (c *child) say(text []byte) {
 	}
 }
 
+// maxUnsaid is how many texts may wait to be said before more of the output is read: who hears no answers asks no more.
+const maxUnsaid = 256
+
+// hears waits until it has heard most of what was to be said, and reports false when nobody reads any more.
+func (c *child) hears() bool {
+	for {
+		c.mu.Lock()
+		few := len(c.unsaid) < maxUnsaid
+		c.mu.Unlock()
+		if few {
+			return true
+		}
+		select {
+		case <-c.said:
+		case <-c.quit:
+			return false
+		}
+	}
+}
+
 // write writes what is to be said until there is nothing left.
 func (c *child) write() {
 	for {
@@ -214,6 +235,7 @@ func (c *child) write() {
 		c.unsaid = c.unsaid[1:]
 		c.mu.Unlock()
 		_, _ = c.Stdin().Write(text)
+		wake(c.said)
 	}
 }
 

@@ -28,13 +28,20 @@ type judging struct {
 	judged map[string]int // +checklocks:mu
 	// What is asked, by a number or the id of the request.
 	open map[string]context.CancelFunc // +checklocks:mu
-	n    int                           // +checklocks:mu
-	over bool                          // +checklocks:mu
+	// Bytes of the lines that ask it.
+	held int  // +checklocks:mu
+	n    int  // +checklocks:mu
+	over bool // +checklocks:mu
+	// freed has room for one: something that was asked is over.
+	freed chan struct{}
 }
+
+// maxAsked is how many questions may be open that came on the standard streams, and maxUnread bounds their bytes: who asks more waits for us.
+const maxAsked = 256
 
 // judge begins to answer what the command line of a session asks before its calls. The caller calls end before it ends the child.
 func judge(s *session) *judging {
-	j := &judging{s: s, judged: map[string]int{}, open: map[string]context.CancelFunc{}}
+	j := &judging{s: s, judged: map[string]int{}, open: map[string]context.CancelFunc{}, freed: make(chan struct{}, 1)}
 	j.ctx, j.cancel = context.WithCancel(context.Background())
 	return j
 }
@@ -65,12 +72,19 @@ func (j *judging) waits() bool {
 func (j *judging) take(line []byte, say func(line []byte)) bool {
 	e, ok := j.s.cfg.CLI.Asks(line)
 	if ok {
-		j.answer(e, say)
+		j.answer(e, len(line), say)
 	}
 	return ok
 }
 
-func (j *judging) answer(e agent.PermitEvent, say func(line []byte)) {
+// full reports whether another question of so many bytes is to wait.
+func (j *judging) full(size int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.over && len(j.open) > 0 && (len(j.open) >= maxAsked || j.held+size > maxUnread)
+}
+
+func (j *judging) answer(e agent.PermitEvent, size int, say func(line []byte)) {
 	if e.Withdrawn {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -79,7 +93,14 @@ func (j *judging) answer(e agent.PermitEvent, say func(line []byte)) {
 		}
 		return
 	}
-	ctx, done, ok := j.begin(j.ctx, e.RequestID)
+	for j.full(size) {
+		select {
+		case <-j.freed:
+		case <-j.ctx.Done():
+			return
+		}
+	}
+	ctx, done, ok := j.begin(j.ctx, e.RequestID, size)
 	if !ok {
 		return
 	}
@@ -98,7 +119,7 @@ func (j *judging) hook(ctx context.Context, question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, done, ok := j.begin(ctx, "")
+	ctx, done, ok := j.begin(ctx, "", 0)
 	if !ok {
 		return nil, errOver(e.ToolName)
 	}
@@ -112,16 +133,17 @@ func (j *judging) hook(ctx context.Context, question []byte) ([]byte, error) {
 }
 
 // begin notes that something is asked. The caller calls done. ok is false when the run is over.
-func (j *judging) begin(parent context.Context, id string) (ctx context.Context, done func(), ok bool) {
+func (j *judging) begin(parent context.Context, id string, size int) (ctx context.Context, done func(), ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over {
 		return nil, nil, false
 	}
-	if id == "" {
+	if _, twice := j.open[id]; twice || id == "" {
 		j.n++
-		id = strconv.Itoa(j.n)
+		id = "number " + strconv.Itoa(j.n)
 	}
+	j.held += size
 	ctx, stop := context.WithCancel(parent)
 	unbind := context.AfterFunc(j.ctx, stop)
 	j.open[id] = stop
@@ -129,7 +151,9 @@ func (j *judging) begin(parent context.Context, id string) (ctx context.Context,
 	return ctx, func() {
 		j.mu.Lock()
 		delete(j.open, id)
+		j.held -= size
 		j.mu.Unlock()
+		wake(j.freed)
 		unbind()
 		stop()
 		j.work.Done()

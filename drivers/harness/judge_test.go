@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -70,6 +71,41 @@ func TestAQuestionIsAnsweredWhileTheKernelRunsACall(t *testing.T) {
 	}
 	if text := <-got; text != "the text" {
 		t.Errorf("the call has %q", text)
+	}
+}
+
+// However much is asked at once, all of it is answered, and only so much is held.
+func TestQuestionsAreBounded(t *testing.T) {
+	const all = 1000
+	ask := `i=0; while [ $i -lt 1000 ]; do echo '{"kind":"permit","requestId":"same","toolUseId":"t'$i'","toolName":"Bash","input":{"command":"ls"}}'; i=$((i+1)); done; echo >printed` + "\n"
+	b := newBench(t, false, begun+heard+ask+`i=0; while [ $i -lt 1000 ]; do read -r A; i=$((i+1)); done`+"\n"+finish+hang)
+	var open, most, asked atomic.Int64
+	goOn := make(chan struct{})
+	b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {
+		if now := open.Add(1); now > most.Load() {
+			most.Store(now)
+		}
+		asked.Add(1)
+		<-goOn
+		open.Add(-1)
+		return harness.Verdict{Decision: permit.Allow}
+	})
+	go func() { // ends when all was printed, and as much was asked as can be at once
+		defer close(goOn)
+		for n := 0; n < 1000 && t.Context().Err() == nil; {
+			if _, err := os.Stat(filepath.Join(b.dir, "printed")); err == nil && asked.Load() >= maxAsked {
+				n++ // looks in which no more may come
+			}
+		}
+	}()
+	if r := b.ask(); r.Content != "all done" || asked.Load() != all || most.Load() > maxAsked {
+		t.Errorf("%+v, %d asked, %d at once", r, asked.Load(), most.Load())
+	}
+	j := b.running().judging
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.open) > 0 || j.held != 0 {
+		t.Errorf("%d questions are open, and %d bytes held", len(j.open), j.held)
 	}
 }
 
