@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	rnixctx "rnix/context"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 )
@@ -82,12 +83,13 @@ func recv(ctx context.Context, ag Agent, a *loop.Action) (string, error) {
 const recvMax = 192 << 10
 
 // fitting returns how many of the messages fit into one answer, whatever they hold: what JSON escapes takes up to
-// six times its room.
+// six times its room. They show no more files together than one message may.
 func fitting(ls []Letter) int {
-	room := recvMax
+	room, files := recvMax, rnixctx.MaxAttachments
 	for i := range ls {
 		b, err := json.Marshal(&ls[i])
-		if room -= len(b) + 1; err != nil || room < 0 {
+		files -= len(ls[i].Attachments)
+		if room -= len(b) + 1; err != nil || room < 0 || files < 0 {
 			return max(i, 1)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	rnixctx "rnix/context"
 )
 
 // An answer of recv is JSON that nobody cuts, whatever the messages hold, and what does not fit comes with the next.
@@ -29,5 +31,13 @@ func TestRecvGivesWholeMessagesHoweverLongTheirEscapesAre(t *testing.T) {
 			}
 			left = left[n:]
 		}
+	}
+}
+
+func TestOneAnswerShowsNoMoreFilesThanAMessageMay(t *testing.T) {
+	files := make([]rnixctx.Attachment, 15)
+	ls := []Letter{{Seq: 1, Attachments: files}, {Seq: 2, Attachments: files[:5]}, {Seq: 3}, {Seq: 4, Attachments: files[:1]}}
+	if n := fitting(ls); n != 3 {
+		t.Errorf("%d messages", n)
 	}
 }
