@@ -406,3 +406,29 @@ func TestKeysInFilesAreSecretAndHidden(t *testing.T) {
 		t.Errorf("the key is %q", key)
 	}
 }
+
+// The key of the search engine is a key like those of providers: secret, hidden, and there for what a confined agent starts.
+func TestTheKeyOfTheSearchEngineIsOneLikeThoseOfProviders(t *testing.T) {
+	h := newHost(t)
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("bs-0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.write("config/config.yaml", "web: {search: {engine: brave, api_key_file: "+file+"}}\n")
+	above := h.read(false)
+	if !slices.ContainsFunc(h.learned, func(s env.Secret) bool { return s.Value == "bs-0123456789abcdef" }) {
+		t.Error("the key is no secret")
+	}
+	if !slices.Contains(above.Sandbox.Paths.Hide, file) {
+		t.Errorf("its file is not hidden: %q", above.Sandbox.Paths.Hide)
+	}
+	below := sandbox.Usual()
+	below.Within = []string{above.Cwd}
+	p := h.read(false, "PATH=/usr/bin")
+	p.Bind(above, nil, below)
+	for name, of := range map[string]*Profile{"a person's": above, "a child's": p} {
+		if key, ok := Secret(of)("BRAVE_API_KEY"); !ok || key != "bs-0123456789abcdef" {
+			t.Errorf("%s: %q, %v", name, key, ok)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 type answeredFirst struct {
 	Kernel
 	answered         bool
+	left             context.CancelFunc // the person goes while the answer is under way; nil = stays
 	granted, revoked []uint64
 }
 
@@ -32,6 +33,10 @@ func (k *answeredFirst) Asks() []kernel.Ask {
 }
 
 func (k *answeredFirst) Answer(step.Answered) (kernel.Ask, error) {
+	if k.left != nil {
+		k.left()
+		return kernel.Ask{}, types.Errorf(types.ErrConflict, "Answer", "7", "it is being suspended")
+	}
 	k.answered = true
 	return kernel.Ask{}, types.Errorf(types.ErrNotFound, "Answer", "7", "gone")
 }
@@ -66,6 +71,19 @@ func TestAnAnswerThatComesTooLateGrantsNothing(t *testing.T) {
 	_, err := d.answer(t.Context(), nil, ipc.AnswerRequest{Number: 7, Allow: true, For: permit.ForProcess})
 	if types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("the answer: %v", err)
+	}
+	if len(k.granted) != 1 || len(k.revoked) != 1 || k.revoked[0] != 7 {
+		t.Errorf("granted %v, taken back %v", k.granted, k.revoked)
+	}
+}
+
+// Nor does what a person would have granted who has gone before the answer was there.
+func TestAnAnswerThatIsCutOffGrantsNothing(t *testing.T) {
+	ctx, left := context.WithCancel(t.Context())
+	k := &answeredFirst{left: left}
+	d := &Service{Kernel: k, Stored: gone{}, Index: histories{}, Finder: anybody{}, Secrets: &redact.Set{}}
+	if _, err := d.answer(ctx, nil, ipc.AnswerRequest{Number: 7, Allow: true, For: permit.ForProcess}); err == nil {
+		t.Error("it was answered")
 	}
 	if len(k.granted) != 1 || len(k.revoked) != 1 || k.revoked[0] != 7 {
 		t.Errorf("granted %v, taken back %v", k.granted, k.revoked)
