@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,6 +51,7 @@ type search struct {
 	engine Engine
 	query  string
 	count  int
+	key    string // with which it is asked; nothing that comes has it
 }
 
 // result is one of what an engine has found.
@@ -89,7 +91,7 @@ func (o Options) performSearch(ctx context.Context, caller vfs.Caller, data []by
 	if !ok {
 		return nil, searchErr(types.ErrNotFound, "there is no search engine: a person names one under web.search in ~/.config/rnix/config.yaml, with its engine (%s)", strings.Join(config.SearchEngines, ", "))
 	}
-	return o.within(ctx, caller, permit.SearchTool, "ask "+s.engine.Kind, func(ctx context.Context, way Way) ([]byte, error) {
+	return o.within(ctx, caller, SearchPath, permit.SearchTool, "ask "+s.engine.Kind, func(ctx context.Context, way Way) ([]byte, error) {
 		by := o.transport(way)
 		defer by.CloseIdleConnections()
 		return s.run(ctx, by, caller.Secret, o.room)
@@ -120,20 +122,20 @@ func searchErr(code types.ErrCode, format string, args ...any) error {
 // run asks the engine, a second time if its key was refused and there is another one.
 func (s *search) run(ctx context.Context, by http.RoundTripper, secret func(string) (string, bool), room chan struct{}) ([]byte, error) {
 	for again := true; ; again = false {
-		key := ""
 		if s.engine.Key != "" {
+			key := ""
 			if secret != nil {
 				key, _ = secret(s.engine.Key)
 			}
-			if key = strings.TrimSpace(key); key == "" {
+			if s.key = strings.TrimSpace(key); s.key == "" {
 				return nil, searchErr(types.ErrAuth, "there is no key for %s: a person sets %s, or api_key_file or api_key_command under web.search in ~/.config/rnix/config.yaml", s.engine.Kind, s.engine.Key)
 			}
 		}
-		resp, err := s.ask(ctx, by, key)
+		resp, err := s.ask(ctx, by)
 		if err != nil {
 			return nil, err
 		}
-		if again && keyRefused(resp.StatusCode) && key != "" && s.engine.Refused != nil && s.engine.Refused(key) {
+		if again && keyRefused(resp.StatusCode) && s.key != "" && s.engine.Refused != nil && s.engine.Refused(s.key) {
 			_ = resp.Body.Close() // the answer says that the key is wrong
 			continue
 		}
@@ -154,8 +156,8 @@ func keyRefused(status int) bool {
 }
 
 // ask makes the request.
-func (s *search) ask(ctx context.Context, by http.RoundTripper, key string) (*http.Response, error) {
-	req, err := s.request(ctx, key)
+func (s *search) ask(ctx context.Context, by http.RoundTripper) (*http.Response, error) {
+	req, err := s.request(ctx, s.key)
 	if err != nil {
 		return nil, searchErr(types.ErrInvalid, "%s: %w", s.engine.Kind, err)
 	}
@@ -218,6 +220,9 @@ func bearer(req *http.Request, key string) {
 func (s *search) read(resp *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResults+1))
 	kind := s.engine.Kind
+	if s.key != "" { // before anything is cut
+		data = bytes.ReplaceAll(data, []byte(s.key), []byte("[the key]"))
+	}
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return nil, s.refused(resp, data)
@@ -263,17 +268,39 @@ type answer struct {
 		Results []answered `json:"results"`
 	} `json:"web"`
 	Results []answered `json:"results"`
-	Silent  [][]any    `json:"unresponsive_engines"` // of SearXNG: which it has asked in vain, and why
+	Silent  items      `json:"unresponsive_engines"` // of SearXNG: which it has asked in vain, and why
 }
 
 type answered struct {
-	Title       string `json:"title"`
-	URL         string `json:"url"`
-	Description string `json:"description"`
-	Content     string `json:"content"`
-	Age         string `json:"age"`
-	Published   string `json:"published_date"`
-	PublishedAt string `json:"publishedDate"`
+	Title       words `json:"title"`
+	URL         words `json:"url"`
+	Description words `json:"description"`
+	Content     words `json:"content"`
+	Age         words `json:"age"`
+	Published   words `json:"published_date"`
+	PublishedAt words `json:"publishedDate"`
+}
+
+// words is a text; anything else counts as none, so that one odd field costs no more than itself.
+type words string
+
+// UnmarshalJSON reads a text, and takes anything else for none.
+func (w *words) UnmarshalJSON(b []byte) error {
+	var s string
+	_ = json.Unmarshal(b, &s) // it is empty then
+	*w = words(s)
+	return nil
+}
+
+// items is a list of which only the length is of use.
+type items int
+
+// UnmarshalJSON reads a list, and takes anything else for an empty one.
+func (n *items) UnmarshalJSON(b []byte) error {
+	var list []json.RawMessage
+	_ = json.Unmarshal(b, &list) // it is empty then
+	*n = items(len(list))
+	return nil
 }
 
 // results reads what an engine has found. Results whose address is none that can be fetched are left out.
@@ -289,18 +316,18 @@ func results(kind string, data []byte) (found []result, notes []string, err erro
 		return nil, nil, errors.New("it has no results")
 	}
 	for _, r := range list {
-		u, _, err := hosts.ParseURL(r.URL)
+		u, _, err := hosts.ParseURL(string(r.URL))
 		if err != nil {
 			continue
 		}
-		when := r.Age + r.Published + r.PublishedAt
+		when := string(r.Age + r.Published + r.PublishedAt)
 		if t, err := time.Parse(time.RFC3339, when); err == nil {
 			when = t.Format(time.DateOnly)
 		}
-		found = append(found, result{plain(r.Title, maxTitle), shortURL(u), plain(r.Description+r.Content, maxSnippet), plain(when, 40)})
+		found = append(found, result{plain(string(r.Title), maxTitle), shortURL(u), plain(string(r.Description+r.Content), maxSnippet), plain(when, 40)})
 	}
-	if len(found) == 0 && len(a.Silent) > 0 {
-		notes = append(notes, fmt.Sprintf("%d of the engines that it asks did not answer", len(a.Silent)))
+	if len(found) == 0 && a.Silent > 0 {
+		notes = append(notes, fmt.Sprintf("%d of the engines that it asks did not answer", a.Silent))
 	}
 	return found, notes, nil
 }

@@ -181,6 +181,24 @@ func TestEnginesThatDoNotSearchSayWhy(t *testing.T) {
 	}
 }
 
+func TestAnEngineThatSaysTheKeyDoesNotSpreadIt(t *testing.T) {
+	const key = "open-sesame-1234"
+	for _, status := range []int{http.StatusOK, http.StatusTeapot} {
+		b := newBench(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"pad":"%s","web":{"results":[{"title":"%s","url":"https://one.test/%s","age":7,"description":["odd"]}]},"unresponsive_engines":{}}`, strings.Repeat("x", 280-len(`{"pad":""`))+key, key, key)
+		})
+		searching(b, engines["brave"].engine)
+		got, err := b.search(t, `{"query":"x"}`, key)
+		if err != nil {
+			got = err.Error()
+		}
+		if (err != nil) != (status != http.StatusOK) || strings.Contains(got, key[:6]) || status == http.StatusOK && !strings.Contains(got, "1. [the key]") {
+			t.Errorf("%d: %s", status, got)
+		}
+	}
+}
+
 func TestSearchesGoByTheRulesOfTheNetwork(t *testing.T) {
 	b := newBench(t, text("application/json", `{"results":[]}`))
 	b.rules = []string{"b.test"}

@@ -112,11 +112,11 @@ func (o Options) perform(ctx context.Context, caller vfs.Caller, data []byte) ([
 		return nil, err
 	}
 	f.room = o.room
-	return o.within(ctx, caller, permit.WebTool, "fetch "+f.shown(), func(ctx context.Context, way Way) ([]byte, error) { return f.run(ctx, way, o.transport(way)) })
+	return o.within(ctx, caller, Path, permit.WebTool, "fetch "+f.shown(), func(ctx context.Context, way Way) ([]byte, error) { return f.run(ctx, way, o.transport(way)) })
 }
 
 // within does something over the way of a caller, within the time that there is for it.
-func (o Options) within(ctx context.Context, caller vfs.Caller, tool, what string, do func(ctx context.Context, way Way) ([]byte, error)) ([]byte, error) {
+func (o Options) within(ctx context.Context, caller vfs.Caller, path, tool, what string, do func(ctx context.Context, way Way) ([]byte, error)) ([]byte, error) {
 	limited := newLimit(ctx, o.Timeout)
 	defer limited.stop()
 	way, err := o.Open(caller, tool, limited.hold)
@@ -129,9 +129,9 @@ func (o Options) within(ctx context.Context, caller vfs.Caller, tool, what strin
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
-		return nil, vfs.Ended(ctx, "Write", Path)
+		return nil, vfs.Ended(ctx, "Write", path)
 	case limited.ctx.Err() != nil:
-		return nil, types.Errorf(types.ErrTimeout, "Write", Path, "cannot %s: it took longer than %v; the server is slow or sends without end", what, o.Timeout)
+		return nil, types.Errorf(types.ErrTimeout, "Write", path, "cannot %s: it took longer than %v; the server is slow or sends without end", what, o.Timeout)
 	}
 	return nil, err
 }

@@ -104,6 +104,9 @@ func (e *Search) apply(l *searchLayer, s sink) {
 			}
 		}
 	}
+	if l.APIKeyTTL != nil && l.APIKeyCommand == nil && s.warn != nil {
+		s.warn(key("api_key_ttl"), "has no effect without api_key_command; remove it")
+	}
 	if v := l.APIKeyTTL; v != nil {
 		if d := time.Duration(*v); d < time.Second || d > maxKeyTTL {
 			bad("api_key_ttl", "is %s; from 1s to 24h is possible", *v)

@@ -15,7 +15,15 @@ import (
 )
 
 // errNoNetwork is why a process whose commands have no network fetches nothing.
-const errNoNetwork = "the sandbox gives this process no network, so it fetches nothing; trying again does not help, a person allows hosts with --allow-host HOST, or all with --net open, or under sandbox in config.yaml"
+const errNoNetwork = "the sandbox gives this process no network; trying again does not help, a person allows hosts with --allow-host HOST, or all with --net open, or under sandbox in config.yaml"
+
+// pathOf returns the path of the device that has a tool.
+func pathOf(tool string) string {
+	if tool == permit.SearchTool {
+		return permit.SearchPath
+	}
+	return permit.WebPath
+}
 
 // Networked reports whether a process with this vfs.Caller.Profile may reach any host.
 func Networked(p any) bool {
@@ -69,7 +77,7 @@ func pageOf(s *Service, c vfs.Caller, tool string, hold func() (goOn func())) (w
 		}
 		has := netOf(p)
 		if has.Net == sandbox.NetNone {
-			return nil, types.Errorf(types.ErrPermission, "Write", permit.WebPath, "%s", errNoNetwork)
+			return nil, types.Errorf(types.ErrPermission, "Write", pathOf(tool), "%s", errNoNetwork)
 		}
 		open = has.Net == sandbox.NetOpen
 		client.Rules, client.Counts = hosts.RulesOf(has.Hosts), s.counted.of(c.UUID)
