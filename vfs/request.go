@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -202,7 +203,29 @@ func decode(data []byte, into any, strict bool) error {
 	if errors.As(err, &wrong) {
 		err = fmt.Errorf("field %q must be of type %s, not %s", wrong.Field, jsonType(wrong.Type.Kind().String()), wrong.Value)
 	}
-	return types.Errorf(types.ErrInvalid, "Write", "", "bad request: %s", strings.TrimPrefix(err.Error(), "json: "))
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if strings.HasPrefix(text, "unknown field ") {
+		text += knownIn(into)
+	}
+	return types.Errorf(types.ErrInvalid, "Write", "", "bad request: %s", text)
+}
+
+// knownIn says which fields a request can have, for who has guessed one.
+func knownIn(into any) string {
+	t := reflect.TypeOf(into)
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return ""
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(t.Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" && name != "op" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; there are: " + strings.Join(names, ", ")
 }
 
 // jsonType names a Go kind as the author of a request knows it.

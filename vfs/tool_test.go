@@ -57,7 +57,7 @@ func TestRequestsSayWhatIsWrongWithThem(t *testing.T) {
 	for _, c := range []struct{ request, want string }{
 		{``, "Write: the request is not a JSON object"},
 		{`[]`, "Write: the request is not a JSON object"},
-		{`{"paht":"x"}`, `Write: bad request: unknown field "paht"`},
+		{`{"paht":"x"}`, `Write: bad request: unknown field "paht"; there are: path, limit, all, list`},
 		{`{"limit":"5"}`, `Write: bad request: field "limit" must be of type whole number, not string`},
 		{`{"all":1}`, `Write: bad request: field "all" must be of type true or false, not number`},
 		{`{"list":"a"}`, `Write: bad request: field "list" must be of type list, not string`},

@@ -69,6 +69,11 @@ agent is told so, with your reason, and works on.`,
 
 		ValidArgsFunction: completeAsks(a),
 		RunE: func(c *cobra.Command, args []string) error {
+			for _, word := range args[1:] {
+				if _, err := strconv.ParseUint(word, 10, 64); err != nil && because == "" {
+					return usagef("a reason is a flag: rnix deny "+args[0]+" --because TEXT", "%q is no number of an ask", cut(oneLine(word), 40))
+				}
+			}
 			return giveAnswers(c.Context(), a, args, func(_ context.Context, _ *ipc.Client, req *ipc.AnswerRequest) error {
 				req.Because = because
 				return nil
