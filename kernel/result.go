@@ -10,8 +10,11 @@ import (
 
 // wanted is what a process is told of the result that it must end with; "" = any will do.
 func wanted(doc json.RawMessage) string {
+	if len(doc) == 0 { // as most have it: nothing is read then
+		return ""
+	}
 	s, err := schema.Parse(doc)
-	if len(doc) == 0 || err != nil { // it was read when the process was started
+	if err != nil { // it was read when the process was started
 		return ""
 	}
 	return "# Your result\n\n" + schema.Ask(s)
@@ -19,8 +22,11 @@ func wanted(doc json.RawMessage) string {
 
 // fitting returns what judges the result of a process; nil = any will do.
 func fitting(doc json.RawMessage) func(string) (string, error) {
+	if len(doc) == 0 {
+		return nil
+	}
 	s, err := schema.Parse(doc)
-	if len(doc) == 0 || err != nil {
+	if err != nil {
 		return nil
 	}
 	return func(result string) (string, error) { return schema.Fit(s, result) }
