@@ -79,10 +79,14 @@ export async function ask(word) {
 
 const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+// sessions has the one session of each page in which axe runs: its world outlives a run, so that a document reads the source once.
+const sessions = new WeakMap();
+
 // accessible fails if axe finds something serious on the page as it is.
 export async function accessible(page, where) {
   // Into a world of its own: the page's policy would let no such script in.
-  const cdp = await page.context().newCDPSession(page);
+  if (!sessions.has(page)) sessions.set(page, await page.context().newCDPSession(page));
+  const cdp = sessions.get(page);
   const { frameTree } = await cdp.send('Page.getFrameTree');
   const { executionContextId: contextId } = await cdp.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'axe' });
   const run = async (expression) => {
@@ -90,9 +94,8 @@ export async function accessible(page, where) {
     if (r.exceptionDetails) throw new Error('axe: ' + (r.exceptionDetails.exception?.description || r.exceptionDetails.text));
     return r.result.value;
   };
-  await run(axeSource + '; true');
+  if (await run('typeof axe') === 'undefined') await run(axeSource + '; true');
   const found = JSON.parse(await run(`axe.run(document, { resultTypes: ['violations'] }).then((r) => JSON.stringify(r.violations.map((v) => ({ id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => n.html.slice(0, 200) + ' ' + (n.failureSummary || '').slice(0, 200)) }))))`));
-  await cdp.detach();
   const bad = found.filter((v) => v.impact === 'serious' || v.impact === 'critical');
   want(bad.length === 0, `axe finds on ${where}: ${JSON.stringify(bad, null, 1)}`);
   return found;
