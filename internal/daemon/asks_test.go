@@ -142,7 +142,7 @@ func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 		answered := <-told == nil
 		s.Settle()
 		if !answered { // nobody knows whether it was; if it was not, it is asked still
-			for open := true; open; {
+			until(t, "it is answered", func() bool {
 				list, err := asksOf(s, target)
 				if err != nil {
 					t.Fatal(err)
@@ -154,8 +154,8 @@ func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 					}
 				}
 				d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: target})
-				open = err == nil && d.State != "dead" && len(list) == 0
-			}
+				return err != nil || d.State == "dead" || len(list) > 0
+			})
 		}
 		w, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: target})
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
@@ -38,17 +37,18 @@ func keyTest(t *testing.T, provider string, environ ...string) (s *testenv.Syste
 // procBy waits until a process is as wanted.
 func procBy(t *testing.T, s *testenv.System, id types.UUID, ok func(ipc.Proc) bool) ipc.Proc {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; {
+	var p ipc.Proc
+	until(t, "the process is as wanted", func() bool {
 		r, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(r.Procs, func(p ipc.Proc) bool { return p.UUID == id }); i >= 0 && ok(r.Procs[i]) {
-			return r.Procs[i]
-		} else if time.Now().After(end) {
-			t.Fatalf("never: %+v", r.Procs)
+		if i := slices.IndexFunc(r.Procs, func(p ipc.Proc) bool { return p.UUID == id }); i >= 0 {
+			p = r.Procs[i]
 		}
-	}
+		return p.UUID == id && ok(p)
+	})
+	return p
 }
 
 func waitsForKey(p ipc.Proc) bool { return p.State == "suspended" && p.Why() == types.SuspendKey }
@@ -57,11 +57,7 @@ func hasEnded(p ipc.Proc) bool    { return p.Exit != nil && p.Exit.Code == 0 && 
 func TestAProcessWhoseKeyIsGoneAfterARestartWaitsForItAndGoesOnWithIt(t *testing.T) {
 	s, free, keys := keyTest(t, "providers:\n  - {name: anthropic, driver: anthropic, base_url: API, api_key_env: MY_KEY}\n", "MY_KEY=good")
 	r := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Provider: "anthropic", Model: "fake"}})
-	for keys.Load() == nil {
-		if _, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	until(t, "it asks", func() bool { return keys.Load() != nil })
 	s.Kill()
 	with := slices.Clone(s.Env)
 	s.Env = slices.DeleteFunc(s.Env, func(kv string) bool { return strings.HasPrefix(kv, "MY_KEY=") })
@@ -115,11 +111,7 @@ func TestAProcessWaitsForAKeyThatAFileOrACommandBringsLaterAndGoesOnByItself(t *
 					t.Fatal(err)
 				}
 			}
-			for keys.Load() == nil {
-				if _, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			until(t, "it asks", func() bool { return keys.Load() != nil })
 			s.Kill()
 			bad := ""
 			if how == "command" {

@@ -7,12 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
@@ -220,15 +218,11 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 	p := s.Spawn(ipc.SpawnRequest{Intent: "sleep", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.Syscall, func(e *event.Event) bool { return e.Name == "Open" && e.Path == "/dev/shell" })
 	waitChildren(t, s, p.PID)
-	for !slices.ContainsFunc(s.Survivors(), func(command string) bool { return strings.HasSuffix(strings.TrimSpace(command), " sleep 3600") }) && t.Context().Err() == nil {
-		runtime.Gosched() // until it has started what leaves its session
-	}
+	until(t, "it has started what leaves its session", func() bool {
+		return slices.ContainsFunc(s.Survivors(), func(command string) bool { return strings.HasSuffix(strings.TrimSpace(command), " sleep 3600") })
+	})
 	s.Kill()
-	for end := time.Now().Add(2 * time.Minute); len(s.Survivors()) > 0; runtime.Gosched() { // nobody has started a daemon again
-		if time.Now().After(end) {
-			t.Fatalf("left alive: %v", s.Survivors())
-		}
-	}
+	until(t, "all have ended", func() bool { return len(s.Survivors()) == 0 }) // nobody has started a daemon again
 	s.Start()
 	s.Settle()
 	d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: p.UUID.String()})
@@ -249,17 +243,13 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 // waitChildren waits until a process has an OS child.
 func waitChildren(t *testing.T, s *testenv.System, pid types.PID) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	until(t, "it has a child", func() bool {
 		l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range l.Procs {
-			if p.PID == pid && len(p.Children) > 0 {
-				return
-			}
-		}
-	}
+		return slices.ContainsFunc(l.Procs, func(p ipc.Proc) bool { return p.PID == pid && len(p.Children) > 0 })
+	})
 }
 
 func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
