@@ -1,34 +1,63 @@
 package main
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
+	"rnix/ipc"
+	"rnix/runtime/statehome"
 )
 
-// asks returns what waits for a person, when that is so many.
+// waiting returns what waits for a person, over the wire: a program that looks again and again takes the processor from what is waited for. Without a
+// daemon, one is started.
+func (u *user) waiting() []ipc.Ask {
+	u.t.Helper()
+	places, err := statehome.Find(func(key string) (v string, set bool) {
+		for _, kv := range u.env {
+			if k, value, _ := strings.Cut(kv, "="); k == key {
+				v, set = value, value != ""
+			}
+		}
+		return v, set
+	}, u.Work)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	look := func() ([]ipc.Ask, error) {
+		c, err := ipc.Connect(u.t.Context(), places.Socket)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		r, err := ipc.Call(u.t.Context(), c, ipc.ListAsks, ipc.AsksRequest{})
+		return r.Asks, err
+	}
+	all, err := look()
+	if err != nil { // it has just been killed
+		u.must("asks")
+		all, err = look()
+	}
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return all
+}
+
+// asks returns the numbers of what waits for a person, when that is so many.
 func (u *user) asks(n int) (numbers []string) {
 	u.t.Helper()
-	out := ""
 	there := testenv.Within(3*time.Minute, func() bool { // an opencode starts slowly on a machine with other work
-		numbers, out = nil, u.must("asks", "--json")
-		for line := range strings.Lines(out) {
-			var a struct {
-				Number uint64 `json:"number"`
-			}
-			if err := json.Unmarshal([]byte(line), &a); err != nil {
-				u.t.Fatalf("%v: %s", err, out)
-			}
+		numbers = nil
+		for _, a := range u.waiting() {
 			numbers = append(numbers, strconv.FormatUint(a.Number, 10))
 		}
 		return len(numbers) == n
 	})
 	if !there {
-		u.t.Fatalf("it has asked %s, want %d\n%s", out, n, u.must("ps", "-a"))
+		u.t.Fatalf("want %d asks:\n%s\n%s", n, u.must("asks"), u.must("ps", "-a"))
 	}
 	return numbers
 }

@@ -80,7 +80,13 @@ func (u *user) there(name string) bool {
 func (u *user) one(text string) string {
 	u.t.Helper()
 	n := ""
-	asked := testenv.Within(3*time.Minute, func() bool { n = u.asks(1)[0]; return strings.Contains(u.must("asks"), text) })
+	asked := testenv.Within(3*time.Minute, func() bool {
+		all := u.waiting()
+		if len(all) == 1 && strings.Contains(all[0].Text, text) {
+			n = strconv.FormatUint(all[0].Number, 10)
+		}
+		return n != "" && strings.Contains(u.must("asks"), text)
+	})
 	if !asked {
 		u.t.Fatalf("it has not asked about %q: %s", text, u.must("asks"))
 	}
