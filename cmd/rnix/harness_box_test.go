@@ -40,13 +40,12 @@ func left(t *testing.T, cli string) bool {
 	return cli == "opencode" && !soak.Pick(t, "opencode beside other command lines", false, true)
 }
 
-// levels returns at which levels of confinement a test starts a command line: in the gate opencode, which starts slowly, at one of them, the others at all.
-func levels(t *testing.T, cli, one string, others ...string) []string {
-	t.Helper()
-	if cli == "opencode" && soak.Pick(t, "levels of confinement of opencode", 1, 1+len(others)) == 1 {
-		return []string{one}
+// clis are the command lines that a test plays: in the gate without those that are left out of it.
+func clis() []string {
+	if soak.On() {
+		return []string{"claude", "codex", "opencode"}
 	}
-	return append([]string{one}, others...)
+	return []string{"claude", "codex"}
 }
 
 // boxed gives a user a sandbox of a level, secrets, a login of each command line, and commands that it may run by itself.
@@ -86,7 +85,7 @@ func TestRealCommandLinesInTheSandbox(t *testing.T) {
 		if left(t, name) {
 			continue
 		}
-		for _, level := range levels(t, name, "landlock", "bwrap") {
+		for _, level := range []string{"landlock", "bwrap"} {
 			t.Run(name+"/"+level, func(t *testing.T) {
 				u := newUser(t, name, nil)
 				boxed(t, u, level)
@@ -136,7 +135,7 @@ func TestRealCommandLinesInTheSandbox(t *testing.T) {
 // Agents of one repository that may do different things have homes of their own: what the command line of one has read or left there, such as a hook,
 // is not seen or run by that of the other. Each finds its own again when it is resumed.
 func TestRealClaudeOfAnAgentWithOtherRightsHasAnotherHome(t *testing.T) {
-	for _, level := range []string{"bwrap", "landlock"} {
+	for _, level := range soak.Pick(t, "levels of confinement", []string{"landlock"}, []string{"bwrap", "landlock"}) {
 		t.Run(level, func(t *testing.T) {
 			u := newUser(t, "claude", nil)
 			boxed(t, u, level)

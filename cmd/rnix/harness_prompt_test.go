@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 )
 
 // ourPrompt returns what a request says on behalf of an agent of Rnix.
@@ -51,28 +52,25 @@ func namesItsTools(t *testing.T, agent string, r llmtest.Request) {
 }
 
 func TestInstructionsOfRealCommandLinesNameOnlyToolsThatTheyHave(t *testing.T) { // N2
-	for name, k := range keeps {
-		if left(t, name) {
-			continue
+	for _, cell := range soak.Cells(t, "command lines, and their own tools or the kernel's", clis(), []string{"own", "kernel"}) {
+		name, tools := cell[0], cell[1]
+		k := keeps[name]
+		if name == "opencode" && tools == "kernel" {
+			continue // it starts slowly: TestRealOpencodeWithTheKernelsToolsAlone looks at what it was told
 		}
-		for _, tools := range []string{"own", "kernel"} {
-			if name == "opencode" && tools == "kernel" {
-				continue // it starts slowly: TestRealOpencodeWithTheKernelsToolsAlone looks at what it was told
+		t.Run(name+" "+tools, func(t *testing.T) {
+			u := newUser(t, name, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
+			agents := []string{"assistant"}
+			if name == "opencode" {
+				u.opencodeConfig()
+			} else if tools == "kernel" {
+				agents = append(agents, "explorer", "reviewer")
 			}
-			t.Run(name+" "+tools, func(t *testing.T) {
-				u := newUser(t, name, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
-				agents := []string{"assistant"}
-				if name == "opencode" {
-					u.opencodeConfig()
-				} else if tools == "kernel" {
-					agents = append(agents, "explorer", "reviewer")
-				}
-				for _, agent := range agents {
-					u.must(append([]string{"run", "--agent", agent, "--tools", tools, "the task"}, k.args...)...)
-					asked := u.Requests()
-					namesItsTools(t, agent, asked[len(asked)-1])
-				}
-			})
-		}
+			for _, agent := range agents {
+				u.must(append([]string{"run", "--agent", agent, "--tools", tools, "the task"}, k.args...)...)
+				asked := u.Requests()
+				namesItsTools(t, agent, asked[len(asked)-1])
+			}
+		})
 	}
 }

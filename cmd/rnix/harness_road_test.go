@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 )
 
@@ -46,18 +47,16 @@ func (u *user) text(name string) string {
 
 // The commands that a real command line runs by itself in the sandbox reach the daemon, and act for its process. Nobody else comes in there.
 func TestCommandsOfRealCommandLinesReachTheDaemon(t *testing.T) {
-	for name, cli := range own {
-		if left(t, name) {
-			continue
-		}
-		for _, level := range levels(t, name, "bwrap", "landlock") {
-			t.Run(name+"/"+level, func(t *testing.T) {
-				u := newUser(t, name, nil)
-				boxed(t, u, level)
-				other := `{content: "", tool_calls: [{name: shell, id: call-1, input: {command: "RNIX_CHANNEL= RNIX_ROAD=$(cat road) rnix ps >other 2>&1; echo >gate"}}]}`
-				u.replays(map[string]string{"sleeper": "  - {content: \"\", delay: 1h}\n", "kid": "  - {content: said by a child}\n", "other": "  - " + other + "\n  - {content: done}\n"})
-				u.must("run", "-d", "--name", "victim", "--provider", "sleeper", "sleep")
-				script := `rnix() { PROGRAM "$@"; } # codex starts a login shell, which has a PATH of its own
+	for _, cell := range soak.Cells(t, "command lines whose commands reach the daemon, and levels of confinement", clis(), []string{"bwrap", "landlock"}) {
+		name, level := cell[0], cell[1]
+		cli := own[name]
+		t.Run(name+"/"+level, func(t *testing.T) {
+			u := newUser(t, name, nil)
+			boxed(t, u, level)
+			other := `{content: "", tool_calls: [{name: shell, id: call-1, input: {command: "RNIX_CHANNEL= RNIX_ROAD=$(cat road) rnix ps >other 2>&1; echo >gate"}}]}`
+			u.replays(map[string]string{"sleeper": "  - {content: \"\", delay: 1h}\n", "kid": "  - {content: said by a child}\n", "other": "  - " + other + "\n  - {content: done}\n"})
+			u.must("run", "-d", "--name", "victim", "--provider", "sleeper", "sleep")
+			script := `rnix() { PROGRAM "$@"; } # codex starts a login shell, which has a PATH of its own
 echo "$RNIX_ROAD" >asked; mv asked road
 rnix ps >ps 2>&1; echo ps $? >codes
 RNIX_CHANNEL= rnix ps >alone 2>&1; echo alone $? >>codes
@@ -71,48 +70,47 @@ RNIX_CHANNEL= RNIX_DATA_DIR=$PWD/own rnix daemon start --foreground >started 2>&
 until [ -e gate ]; do sleep 0.3; done
 cat codes
 `
-				if err := os.WriteFile(filepath.Join(u.Work, "ask.sh"), []byte(strings.ReplaceAll(script, "PROGRAM", u.exe)), 0o600); err != nil {
-					t.Fatal(err)
+			if err := os.WriteFile(filepath.Join(u.Work, "ask.sh"), []byte(strings.ReplaceAll(script, "PROGRAM", u.exe)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			u.Answer(func(r llmtest.Request) llmtest.Reply {
+				if r.N == 0 {
+					return cli.run(r, "sh ask.sh")
 				}
-				u.Answer(func(r llmtest.Request) llmtest.Reply {
-					if r.N == 0 {
-						return cli.run(r, "sh ask.sh")
-					}
-					return llmtest.Reply{Text: "it has asked"}
-				})
-				u.must(append([]string{"run", "-d", "--name", "p"}, append(cli.args, "ask")...)...)
-				u.exists("road")
-				address, dir, _ := strings.Cut(strings.TrimSpace(u.text("road")), ":/")
-				if !strings.HasPrefix(address, "127.0.0.1:") || "/"+dir != filepath.Join(u.Home, "data") {
-					t.Errorf("the road is %s of /%s", address, dir)
-				}
-				if got := answerAt(t, address); !strings.Contains(got, "403") || !strings.Contains(got, "runs inside no agent") {
-					t.Errorf("a program outside is answered: %s", got)
-				}
-				u.must("run", "--net", "open", "--provider", "other", "connect there")
-				if got := u.text("other"); !strings.Contains(got, "has none that runs") {
-					t.Errorf("another agent is told: %s", got)
-				}
-				if out := u.must("wait", "p"); !strings.Contains(out, "it has asked") {
-					t.Errorf("%s\n%s", out, u.must("log", "p"))
-				}
-				if got, want := u.text("codes"), "ps 0\nalone 0\nrun 0\npipe 0\nleft 0\nsend 0\nkill 11\nstop 11\nstart 11\n"; got != want {
-					t.Errorf("the codes are\n%swant\n%s", got, want)
-				}
-				for file, want := range map[string]string{"ps": "victim", "alone": "victim", "left": "victim", "ran": "said by a child", "piped": "said by a child", "killed": "may act on its own subtree only", "started": "runs inside an agent"} {
-					if got := u.text(file); !strings.Contains(got, want) {
-						t.Errorf("%s: %s, want %s", file, got, want)
-					}
-				}
-				if all := u.must("ps", "-a", "--json"); !strings.Contains(all, `"ppid":2,`) {
-					t.Errorf("what it has started is not its child: %s", all)
-				}
-				if got := answerAt(t, address); got != "" {
-					t.Errorf("something listens there when it has ended: %s", got)
-				}
-				u.must("kill", "victim")
+				return llmtest.Reply{Text: "it has asked"}
 			})
-		}
+			u.must(append([]string{"run", "-d", "--name", "p"}, append(cli.args, "ask")...)...)
+			u.exists("road")
+			address, dir, _ := strings.Cut(strings.TrimSpace(u.text("road")), ":/")
+			if !strings.HasPrefix(address, "127.0.0.1:") || "/"+dir != filepath.Join(u.Home, "data") {
+				t.Errorf("the road is %s of /%s", address, dir)
+			}
+			if got := answerAt(t, address); !strings.Contains(got, "403") || !strings.Contains(got, "runs inside no agent") {
+				t.Errorf("a program outside is answered: %s", got)
+			}
+			u.must("run", "--net", "open", "--provider", "other", "connect there")
+			if got := u.text("other"); !strings.Contains(got, "has none that runs") {
+				t.Errorf("another agent is told: %s", got)
+			}
+			if out := u.must("wait", "p"); !strings.Contains(out, "it has asked") {
+				t.Errorf("%s\n%s", out, u.must("log", "p"))
+			}
+			if got, want := u.text("codes"), "ps 0\nalone 0\nrun 0\npipe 0\nleft 0\nsend 0\nkill 11\nstop 11\nstart 11\n"; got != want {
+				t.Errorf("the codes are\n%swant\n%s", got, want)
+			}
+			for file, want := range map[string]string{"ps": "victim", "alone": "victim", "left": "victim", "ran": "said by a child", "piped": "said by a child", "killed": "may act on its own subtree only", "started": "runs inside an agent"} {
+				if got := u.text(file); !strings.Contains(got, want) {
+					t.Errorf("%s: %s, want %s", file, got, want)
+				}
+			}
+			if all := u.must("ps", "-a", "--json"); !strings.Contains(all, `"ppid":2,`) {
+				t.Errorf("what it has started is not its child: %s", all)
+			}
+			if got := answerAt(t, address); got != "" {
+				t.Errorf("something listens there when it has ended: %s", got)
+			}
+			u.must("kill", "victim")
+		})
 	}
 }
 

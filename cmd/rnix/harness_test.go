@@ -17,6 +17,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 )
 
@@ -421,52 +422,52 @@ var lines = map[string]struct {
 }
 
 func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
-	for name, l := range lines {
-		for _, how := range []string{"crash", "kill", "pause"} {
-			t.Run(name+" "+how, func(t *testing.T) {
-				u := newUser(t, name, nil)
-				u.Answer(func(r llmtest.Request) llmtest.Reply {
-					switch {
-					case vendortest.Heard(r, "You were interrupted"):
-						return llmtest.Reply{Text: "went on"}
-					case r.N == 0:
-						return l.use("shell", map[string]any{"command": "echo 1 >> runs; " + waits})
-					}
-					if res, ok := r.LastResult(); ok && strings.Contains(res.Text, "passed") {
-						return llmtest.Reply{Text: "it has passed"}
-					}
-					return llmtest.Reply{Text: "not told"}
-				})
-				u.must(append(append([]string{"run", "--detach", "--tools", "kernel", "--name", "p"}, l.args...), "wait for the gate")...)
-				u.exists("began")
-				want, code := "it has passed", 0
-				switch how {
-				case "crash":
-					if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
-						t.Fatal(err)
-					}
-					u.must("daemon", "start")
-					want = "went on"
-				case "kill":
-					u.must("kill", "-KILL", "p")
-					want, code = "", 5
-				case "pause":
-					u.must("pause", "p")
-					u.write("gate")
-					u.must("resume", "p")
+	for _, cell := range soak.Cells(t, "command lines in a call of the kernel, and what cuts it off", []string{"claude", "codex"}, []string{"crash", "pause", "kill"}) {
+		name, how := cell[0], cell[1]
+		l := lines[name]
+		t.Run(name+" "+how, func(t *testing.T) {
+			u := newUser(t, name, nil)
+			u.Answer(func(r llmtest.Request) llmtest.Reply {
+				switch {
+				case vendortest.Heard(r, "You were interrupted"):
+					return llmtest.Reply{Text: "went on"}
+				case r.N == 0:
+					return l.use("shell", map[string]any{"command": "echo 1 >> runs; " + waits})
 				}
-				out, got := u.rnix("wait", "p")
-				if got != code || !strings.Contains(out, want) {
-					t.Errorf("exit code %d, %s\n%s", got, out, u.must("log", "p"))
+				if res, ok := r.LastResult(); ok && strings.Contains(res.Text, "passed") {
+					return llmtest.Reply{Text: "it has passed"}
 				}
-				if !testenv.Within(time.Minute, func() bool { return len(u.children()) == 0 }) {
-					t.Fatalf("left: %v", u.children())
-				}
-				if b, err := os.ReadFile(filepath.Join(u.Work, "runs")); err != nil || string(b) != "1\n" {
-					t.Errorf("the command ran again: %q %v", b, err)
-				}
+				return llmtest.Reply{Text: "not told"}
 			})
-		}
+			u.must(append(append([]string{"run", "--detach", "--tools", "kernel", "--name", "p"}, l.args...), "wait for the gate")...)
+			u.exists("began")
+			want, code := "it has passed", 0
+			switch how {
+			case "crash":
+				if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				u.must("daemon", "start")
+				want = "went on"
+			case "kill":
+				u.must("kill", "-KILL", "p")
+				want, code = "", 5
+			case "pause":
+				u.must("pause", "p")
+				u.write("gate")
+				u.must("resume", "p")
+			}
+			out, got := u.rnix("wait", "p")
+			if got != code || !strings.Contains(out, want) {
+				t.Errorf("exit code %d, %s\n%s", got, out, u.must("log", "p"))
+			}
+			if !testenv.Within(time.Minute, func() bool { return len(u.children()) == 0 }) {
+				t.Fatalf("left: %v", u.children())
+			}
+			if b, err := os.ReadFile(filepath.Join(u.Work, "runs")); err != nil || string(b) != "1\n" {
+				t.Errorf("the command ran again: %q %v", b, err)
+			}
+		})
 	}
 }
 

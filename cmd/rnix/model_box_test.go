@@ -10,6 +10,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
+	"rnix/internal/soak"
 )
 
 // prying stands before the real claude, as a program would that is not what it says, and tries what a model has no business with. What it could
@@ -88,7 +89,7 @@ func act(action string) llmtest.Reply {
 // A model that is a program answers, whatever becomes of its process and of the daemon, and does nothing else: it sees neither the home, the data nor
 // the work directory of its process.
 func TestRealClaudeAsAModelSeesNothingOfItsProcess(t *testing.T) {
-	for _, level := range []string{"bwrap", "landlock"} {
+	for _, level := range soak.Pick(t, "levels of confinement", []string{"bwrap"}, []string{"bwrap", "landlock"}) {
 		t.Run(level, func(t *testing.T) {
 			u := newUser(t, "claude", nil)
 			u.pry(level)

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -32,8 +34,8 @@ func moveData(t *testing.T, s *testenv.System) (old string) {
 // A data directory that was renamed is used where it is: forks and processes with git work trees are resumed in the new
 // place, and their work is compared, merged and removed there, also when something else has the old name now.
 func TestADataDirectoryThatWasRenamedKeepsForksAndWorkTrees(t *testing.T) {
-	for name, taken := range map[string]bool{"the old name is free": false, "the old name is taken": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, taken := range soak.Pick(t, "whether something has the old name", []bool{true}, []bool{true, false}) {
+		t.Run(fmt.Sprint("the old name is taken: ", taken), func(t *testing.T) {
 			s := testenv.New(t, "RNIX_DAEMON_AUTO_RESUME=false")
 			p := newProject(t, s)
 			write(t, filepath.Join(p.dir, "sub", "s.txt"), "s\n")

@@ -253,7 +253,7 @@ func TestNobodyHasARightThatWhoStartedItHasNot(t *testing.T) {
 	g := newGrower(t)
 	g.s.Spawn(ipc.SpawnRequest{Intent: boss, ProcSpec: types.ProcSpec{Name: boss, Model: "fake"}})
 	var roots []ipc.SpawnResponse
-	for n := range soak.Number(t, "RNIX_RIGHTS_TREES", "trees of agents", 4, 200) {
+	for n := range soak.Number(t, "RNIX_RIGHTS_TREES", "trees of agents", 3, 200) {
 		spec := types.ProcSpec{Model: "fake", AllowedDevices: g.list(rnd), DeniedDevices: slices.DeleteFunc(g.list(rnd), func(p string) bool { return p == "/dev" || p == "/dev/llm" })}
 		if n%3 == 2 {
 			spec.Provider, spec.Model = cliProvider, ""

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
@@ -150,7 +151,7 @@ func TestKillInTheMiddleOfAForkOrAResumeLeavesAllOrNothing(t *testing.T) {
 	s.Wait(again.PID)
 	told := map[types.UUID]int{} // forks of which we were told, with their step
 	var inputs []string          // of resumes of which we were told
-	for life := range 6 {
+	for life := range soak.Number(t, "RNIX_TORN_LIVES", "kills of a daemon that forks and resumes", 3, 60) {
 		done := make(chan struct{})
 		go func() { // ends with the daemon
 			defer close(done)

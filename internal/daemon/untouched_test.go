@@ -57,7 +57,7 @@ func TestThirtyRunsLeaveTheRepositoryAsItWas(t *testing.T) {
 		}
 		return tool("shell", `{"command":"true"}`)
 	})
-	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	p := newProject(t, s)
 	write(t, filepath.Join(p.dir, ".env.local"), "KEY=secret\n")
 	write(t, filepath.Join(p.dir, ".git", "info", "exclude"), "# mine\n*.mine\n")

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"rnix/internal/plumbing/gittest"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/runtime/worktree"
@@ -167,7 +169,8 @@ func (p *project) lost(list []*planted) (lost []string) {
 }
 
 func TestNoWorkInAWorkTreeIsLost(t *testing.T) {
-	for _, end := range []string{"exit", "kill", "crash"} {
+	ends := []string{"exit", "kill", "crash"}
+	for _, end := range ends {
 		t.Run(end, func(t *testing.T) {
 			s := testenv.New(t)
 			configure(t, s, "config.yaml", "daemon: {auto_resume: false}\n")
@@ -191,7 +194,12 @@ func TestNoWorkInAWorkTreeIsLost(t *testing.T) {
 			}
 			var all []*planted
 			n, secrets := 0, time.Now().UnixNano()
-			for name, plant := range treeStates(p, lib, live) {
+			states := treeStates(p, lib, live)
+			for _, cell := range soak.Cells(t, "states of work trees, and ends of their agents", slices.Sorted(maps.Keys(states)), ends) {
+				if cell[1] != end {
+					continue
+				}
+				name, plant := cell[0], states[cell[0]]
 				begun, ready := filepath.Join(s.Dir, "begun-"+strings.ReplaceAll(name, " ", "")), filepath.Join(s.Dir, "go-"+strings.ReplaceAll(name, " ", ""))
 				w := &planted{name: name}
 				if err := syscall.Mkfifo(ready, 0o600); err != nil { // whoever reads it waits without doing anything
