@@ -139,7 +139,7 @@ func (a account) PerByte() (tokens float64, counted bool) {
 }
 
 // Counted implements loop.Budget. What a model of another name has counted, such as one that a router has chosen, bounds no prompt of this one.
-func (a account) Counted(provider, model string, q *loop.Prompt, tokens int) {
+func (a account) Counted(provider, model string, q loop.Prompt, tokens int) {
 	m := answererOf(modelsOf(a.p), provider, model)
 	if !q.Attached {
 		a.b.counts.Add(weighed(m), q.Bytes, tokens)
@@ -162,7 +162,7 @@ func (a account) recall(s *recovery.State) {
 }
 
 // Reserve implements loop.Budget.
-func (a account) Reserve(ctx context.Context, q *loop.Prompt) (int, error) {
+func (a account) Reserve(ctx context.Context, q loop.Prompt) (int, error) {
 	tokens, usd := a.p.purse.Limited()
 	if !tokens && !usd || a.p.model.Free || a.p.model.Metered {
 		return 0, nil

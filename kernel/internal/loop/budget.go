@@ -40,11 +40,11 @@ type Budget interface {
 	// far. counted is false if that is none.
 	PerByte() (tokens float64, counted bool)
 	// Counted takes what a provider has counted of a prompt that its model has answered.
-	Counted(provider, model string, q *Prompt, tokens int)
+	Counted(provider, model string, q Prompt, tokens int)
 	// Reserve sets aside what the next answer can take at most, and
 	// returns how many tokens the answer may have; 0 = as many as the model likes. It may wait for others. The
 	// error is a *Broke if too little is left.
-	Reserve(ctx context.Context, q *Prompt) (answer int, err error)
+	Reserve(ctx context.Context, q Prompt) (answer int, err error)
 	// Settle counts what an answer has taken in place of what was set aside, and returns what it costs. No
 	// answer is nil.
 	Settle(r *Response) Cost

@@ -39,9 +39,9 @@ func (f *fake) Spent() *Broke {
 
 func (f *fake) PerByte() (float64, bool) { return 0.5, false }
 
-func (f *fake) Counted(_, _ string, _ *Prompt, tokens int) { f.counts = append(f.counts, tokens) }
+func (f *fake) Counted(_, _ string, _ Prompt, tokens int) { f.counts = append(f.counts, tokens) }
 
-func (f *fake) Reserve(_ context.Context, q *Prompt) (int, error) {
+func (f *fake) Reserve(_ context.Context, q Prompt) (int, error) {
 	if f.reserved {
 		f.t.Fatalf("a second reservation")
 	}

@@ -8,14 +8,27 @@ import (
 	"rnix/internal/weigh"
 )
 
-// Prompt is what a model is about to be sent, as far as a budget depends on it.
+// Prompt is what a model is about to be sent, as far as a budget depends on it. It is a value, since there is one for each question.
 type Prompt struct {
 	Tokens   int  // estimated, rather too many
 	Bytes    int  // of the document, but for a few
 	Attached bool // it has images or documents, so that its tokens say nothing of its bytes
 
-	// Parts returns all that a vendor reads of it. It is called before the loop goes on.
-	Parts func() []weigh.Part
+	loop *Loop
+	sent *rnixctx.PromptResult
+	made *weight // of the conversation before
+}
+
+// Parts returns all that a vendor reads of it. It is called before the loop goes on.
+func (q Prompt) Parts() []weigh.Part {
+	l := q.loop
+	all := append([]weigh.Part{weigh.Added()}, weigh.Text(l.req.said.SystemPrompt)...)
+	if l.cfg.Weight != nil {
+		all = append(all, l.cfg.Weight...)
+	} else if len(l.cfg.Specs) > 0 {
+		all = append(all, weigh.Of(l.cfg.Specs))
+	}
+	return append(all, q.made.of(q.sent, l.progress.Model)...)
 }
 
 // weight is the parts of the messages of a conversation, which only grows while the generation stays the same. The loop's goroutine owns it.
@@ -57,15 +70,6 @@ func messagePart(m *rnixctx.Message, model string) weigh.Part {
 }
 
 // weighed describes a prompt of about so many tokens. w has what was made of the conversation before.
-func (l *Loop) weighed(p *rnixctx.PromptResult, tokens int, w *weight) *Prompt {
-	return &Prompt{Tokens: tokens, Bytes: l.req.size(p), Attached: p.Images+p.Pages > 0,
-		Parts: func() []weigh.Part {
-			all := append([]weigh.Part{weigh.Added()}, weigh.Text(l.req.said.SystemPrompt)...)
-			if l.cfg.Weight != nil {
-				all = append(all, l.cfg.Weight...)
-			} else if len(l.cfg.Specs) > 0 {
-				all = append(all, weigh.Of(l.cfg.Specs))
-			}
-			return append(all, w.of(p, l.progress.Model)...)
-		}}
+func (l *Loop) weighed(p *rnixctx.PromptResult, tokens int, w *weight) Prompt {
+	return Prompt{Tokens: tokens, Bytes: l.req.size(p), Attached: p.Images+p.Pages > 0, loop: l, sent: p, made: w}
 }
