@@ -63,9 +63,14 @@ type ConversationMessage struct {
 	Skipped    int                `json:"skip,omitempty"` // bytes left out before it
 	// Attachments are images and PDFs that the model is shown with it; Content names them.
 	Attachments []Attached `json:"attachments,omitempty"`
-	// From says of a user message where it comes from: user, steer, message, child, compaction.
+	// From says of a user message where it comes from: user (the intent), steer (a person, later), message, child, compaction, or system: a notice of
+	// the kernel to the agent, which no person has written.
 	From      string `json:"from,omitempty"`
 	Shortened bool   `json:"shortened,omitempty"` // a compaction has cut its text
+	// NoticeBefore and NoticeBehind are how many bytes at the beginning and at the end of the whole Content are notices of the kernel, around the words of whom
+	// From names.
+	NoticeBefore int `json:"notice_before,omitempty"`
+	NoticeBehind int `json:"notice_behind,omitempty"`
 }
 
 // ConversationCall is a call of an answer.

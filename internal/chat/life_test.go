@@ -127,6 +127,15 @@ func TestRemarksWaitForTheEndOfTheAnswer(t *testing.T) {
 	}
 }
 
+func TestANoticeOfTheKernelIsNotShownAsSaidByThePerson(t *testing.T) {
+	d := begun(t)
+	d.reply["list_messages"] = ipc.MessagesResponse{Messages: []ipc.ConversationMessage{{N: 1, Role: "user", From: "user", Content: "do it"}, {N: 2, Step: 1, Role: "user", From: "system", Content: "[Your last answer was empty.]"}}}
+	d.hears(ipc.Event{Kind: "step_ended", Step: 1})
+	if text := d.printed(); !strings.Contains(text, "⎿ a notice: [Your last answer was empty.]") || strings.Contains(text, "› [Your") {
+		t.Errorf("printed:\n%s", text)
+	}
+}
+
 func TestWhatIsHeldBackIsBoundedAndComplete(t *testing.T) {
 	d := begun(t)
 	d.m.hold = true

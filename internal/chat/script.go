@@ -135,6 +135,9 @@ func takeUser(m *Model, c *ipc.ConversationMessage) {
 	case "message", "child":
 		remark(m, dim, "a message: "+c.Content)
 		return
+	case "system":
+		remark(m, dim, "a notice: "+c.Content)
+		return
 	}
 	m.script.inputs = append(m.script.inputs, input{typedOf(c.Content), c.Step, c.N == 1, c.N})
 	if i := slices.IndexFunc(m.shown, func(s told) bool { return alike(s.text, c.Content) }); i >= 0 && c.From == "steer" {

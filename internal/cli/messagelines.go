@@ -119,7 +119,7 @@ func messageOf(m *ipc.ConversationMessage, s *ipc.SpawnResponse) *messageLine {
 	case m.ToolCallID != "":
 		line.Type = "user"
 		line.Message = messageBody{Role: "user", Content: []messageBlock{{Type: "tool_result", ToolUseID: m.ToolCallID, Content: &m.Content, IsError: m.IsError}}}
-	case m.Role == "user" && m.From != "" && m.From != "user":
+	case m.Role == "user" && m.From != "" && m.From != "user" && m.From != "system":
 		line.Message = messageBody{Role: "user", Content: []messageBlock{{Type: "text", Text: m.Content}}}
 	default:
 		return nil

@@ -54,7 +54,7 @@ type Place struct {
 	N         int    // its number
 	Seq       uint64 // of the record
 	Step      int    // of an answer and what answers its calls; of others the last one before
-	From      string // of a user message: user, steer, message, child, compaction
+	From      string // of a user message: user, steer, message, child, compaction, system
 	Shortened bool   // a compaction has cut its text
 
 	part int    // of the messages of a compaction, from 1; 0 = it is the record's own
@@ -69,6 +69,7 @@ const headBytes = 40
 // Where user messages come from. Part of the wire format.
 const (
 	FromUser       = "user"
+	FromSystem     = "system" // a notice of the kernel: a step limit, a server that is away, a resume
 	FromCompaction = "compaction"
 )
 
@@ -169,9 +170,11 @@ func (o *Outline) from(r *Record) string {
 			kind = MailMessage
 		}
 		return string(kind)
-	case len(o.said) > 0 && o.said[0] == m.Content:
-		o.said = o.said[1:]
+	case slices.Contains(o.said, m.Content):
+		o.said = o.said[slices.Index(o.said, m.Content)+1:]
 		return string(MailSteer)
+	case slices.ContainsFunc(*o.now(), func(p Place) bool { return p.From != "" }):
+		return FromSystem // the words of persons behind the intent come as mail, or have a marker
 	default:
 		return FromUser
 	}

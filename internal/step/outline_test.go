@@ -107,7 +107,7 @@ func TestNumbersOfMessagesOutliveCompactions(t *testing.T) {
 				short++
 			}
 		}
-		if last := view[len(view)-1]; short == 0 || last.N != 41+round || now[last.N] != said.Content || last.From != FromUser {
+		if last := view[len(view)-1]; short == 0 || last.N != 41+round || now[last.N] != said.Content || last.From != FromSystem {
 			t.Errorf("%d are cut; the last is %+v", short, last)
 		}
 		was = now
@@ -186,4 +186,51 @@ func BenchmarkPageOfALongConversation(b *testing.B) {
 			}
 		}
 	})
+}
+
+// What the kernel says to an agent has no sender on record: it is told from the words of persons, which have a marker, or came as mail.
+func TestNoticesOfTheKernelAreNotSaidByPersons(t *testing.T) {
+	j, id, w, _ := talk(t, 1, 100)
+	user := func(text string) *rnixctx.Message {
+		return &rnixctx.Message{Role: rnixctx.RoleUser, Content: text}
+	}
+	must(t, w.Message(user("[The same calls have given the same answers.]")),
+		w.Marker(InputMarker(1, Said{Text: "left out"})), w.Marker(InputMarker(1, Said{Text: "go on"})), w.Message(user("go on")), w.Message(user("[MCP SERVERS] away")))
+	must(t, w.Commit(t.Context()))
+	o := NewOutline()
+	if same, err := o.Extend(t.Context(), j, id); err != nil || !same {
+		t.Fatal(same, err)
+	}
+	view, _, err := o.View(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var from []string
+	for _, p := range view {
+		from = append(from, p.From)
+	}
+	if got := strings.Join(from, ","); got != "user,,,system,steer,system" {
+		t.Error(got)
+	}
+}
+
+func TestNoticesStandAroundTheWordsOfOthers(t *testing.T) {
+	fork := ForkNotice + ", from the end of its step 2. It works in /a] b." + ForkGoesOn
+	child, left := ForkChild+"PID 3, belongs to it."+ForkChildEnd, ForkLeftOut+"it had called:\n- x [1]."+ForkAgain
+	cut, _ := rnixctx.Compact([]rnixctx.Message{{Role: rnixctx.RoleUser, Content: "do it"}, {Role: rnixctx.RoleAssistant, Content: strings.Repeat("long ", 900)}, {Role: rnixctx.RoleUser, Content: "now"}}, 60)
+	note := strings.TrimPrefix(cut[0].Content, "do it\n\n")
+	for _, c := range []struct {
+		text           string
+		before, behind int
+	}{
+		{"do it", 0, 0}, {fork, len(fork), 0}, {fork + "\n\nmy words", len(fork), 0}, {fork + child + left + "\n\nmy words\n\n" + note, len(fork + child + left), len(note)},
+		{left + " mine", 0, 0}, {ForkNotice + " and no end", 0, 0}, {"do it\n\n" + note, 0, len(note)},
+	} {
+		if before, behind := Notices(&rnixctx.Message{Role: rnixctx.RoleUser, Content: c.text}); before != c.before || behind != c.behind {
+			t.Errorf("%q: %d and %d, not %d and %d", c.text, before, behind, c.before, c.behind)
+		}
+	}
+	if before, behind := Notices(&rnixctx.Message{Role: rnixctx.RoleAssistant, Content: fork + note}); before != 0 || behind != 0 {
+		t.Errorf("of an answer: %d and %d", before, behind)
+	}
 }

@@ -21,7 +21,7 @@ import (
 const OutlineFile = "outline.json"
 
 // OutlineVersion is its "v". One of another version is not read. Part of the on-disk format.
-const OutlineVersion = 1
+const OutlineVersion = 2
 
 // outlineHead is the first line of the file. Part of the on-disk format.
 type outlineHead struct {

@@ -100,6 +100,7 @@ func wireMessage(p *step.Place, m *rnixctx.Message, at time.Time, skip, limit in
 	w := ipc.ConversationMessage{N: p.N, Step: p.Step, Time: at, Role: string(m.Role), ToolCallID: m.ToolCallID, IsError: m.IsError, Bytes: len(m.Content),
 		From: p.From, Shortened: p.Shortened, Attachments: service.Each(m.Attachments, wireAttached)}
 	w.Content, w.Skipped, w.Cut = part(m.Content, skip, limit)
+	w.NoticeBefore, w.NoticeBehind = step.Notices(m)
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]
 		call := ipc.ConversationCall{ID: c.ID, Name: c.Name, Bytes: len(c.Input)}

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -90,7 +91,8 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 		begunCalls = nil // whoever says from where knows what is behind it
 	} else if len(begunCalls) > 0 {
 		text, shown := saidSince(whole, cut)
-		req.NewInput += leftOut(whole, at, req.Cwd != "") + text
+		n, _ := step.Notices(&rnixctx.Message{Role: rnixctx.RoleUser, Content: req.NewInput}) // a notice stands with the others, before what a person says
+		req.NewInput = req.NewInput[:n] + leftOut(whole, at, req.Cwd != "") + req.NewInput[n:] + text
 		d.show(req, t.UUID, shown)
 	}
 	if resp, err = d.Launcher.Start(ctx, a, req, nil); err != nil {
@@ -113,9 +115,6 @@ func (d *forks) show(req *ipc.ResumeRequest, origin types.UUID, shown []rnixctx.
 		}
 	}
 }
-
-// forkNote begins what a fork is told of where it comes from.
-const forkNote = "[This process is a fork of an earlier one"
 
 // place settles where a fork works and what it is told about that.
 func (d *forks) place(ctx context.Context, a *launch.Opened, t *service.Target, from string, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
@@ -150,9 +149,9 @@ func (d *forks) place(ctx context.Context, a *launch.Opened, t *service.Target, 
 			return err
 		}
 	}
-	note := fmt.Sprintf(forkNote+", from the end of its step %d. It works in %s; what was there before was in %s.%s Go on from here.]", at, a.Was.WorkDir, from, left)
+	note := fmt.Sprintf(step.ForkNotice+", from the end of its step %d. It works in %s; what was there before was in %s.%s"+step.ForkGoesOn, at, a.Was.WorkDir, from, left)
 	if a.Was.WorkDir == from {
-		note = fmt.Sprintf(forkNote+", from the end of its step %d. Go on from here.]", at)
+		note = fmt.Sprintf(step.ForkNotice+", from the end of its step %d."+step.ForkGoesOn, at)
 	}
 	note += d.leftBehind(cut.Unheard())
 	if req.NewInput != "" {

@@ -28,9 +28,9 @@ func (d *forks) leftBehind(children []types.UUID) string {
 	case 0:
 		return ""
 	case 1:
-		return " [The child that was started in the background before, " + names[0] + ", belongs to the process that you are a copy of. It does not report to you, and you cannot wait for it. Start another one if you need what it does.]"
+		return step.ForkChild + names[0] + ", belongs to the process that you are a copy of. It does not report to you, and you cannot wait for it." + step.ForkChildEnd
 	}
-	return " [The children that were started in the background before, " + strings.Join(names, ", ") + ", belong to the process that you are a copy of. They do not report to you, and you cannot wait for them. Start others if you need what they do.]"
+	return step.ForkChildren + strings.Join(names, ", ") + ", belong to the process that you are a copy of. They do not report to you, and you cannot wait for them." + step.ForkOthers
 }
 
 // How many calls that are left out a fork is told of, and how much of each, in characters.
@@ -44,7 +44,7 @@ const (
 func leftOut(whole *recovery.State, at int, shared bool) string {
 	calls := whole.BegunCalls()
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n\n[When this copy was made, the earlier process was in its step %d, which had not ended. It had called:", at+1)
+	fmt.Fprintf(&b, step.ForkLeftOut+"the earlier process was in its step %d, which had not ended. It had called:", at+1)
 	for i, c := range calls {
 		if i == mostLeftOut {
 			fmt.Fprintf(&b, "\n- and %d more", len(calls)-i)
@@ -57,7 +57,7 @@ func leftOut(whole *recovery.State, at int, shared bool) string {
 	} else {
 		b.WriteString("\nWhat these calls have done is not in your files. ")
 	}
-	b.WriteString("Processes that they have started belong to the earlier process. Do again what you need of it.]")
+	b.WriteString("Processes that they have started belong to the earlier process." + step.ForkAgain)
 	return b.String()
 }
 
@@ -69,7 +69,7 @@ func saidSince(whole, cut *recovery.State) (text string, shown []rnixctx.Attachm
 	}
 	var since []step.Said
 	for _, m := range whole.Messages[n:] {
-		if m.Role == rnixctx.RoleUser && m.Content != "" && !said(cut.Inputs, m.Content) && !strings.HasPrefix(m.Content, forkNote) {
+		if m.Role == rnixctx.RoleUser && m.Content != "" && !said(cut.Inputs, m.Content) && !strings.HasPrefix(m.Content, step.ForkNotice) {
 			since = append(since, step.Said{Text: m.Content, Attachments: m.Attachments})
 		}
 	}
