@@ -118,11 +118,18 @@ type CostLine struct {
 type FamiliesRequest struct {
 	Targets []string `json:"targets,omitempty"` // these; empty = each that lives or is suspended and has descendants or forks
 	All     bool     `json:"all,omitempty"`     // without Targets: also those that have ended
+	// Sets are processes that are added up together, each set with the descendants of all its members; their number is at most MaxFamilySets.
+	Sets [][]string `json:"sets,omitempty"`
 }
 
-// FamiliesResponse has a Family for each target, in their order; else in order of PID. Its list is never null.
+// MaxFamilySets is how many sums one request may ask for.
+const MaxFamilySets = 100
+
+// FamiliesResponse has a Family for each target, in their order; without targets and sets in order of PID. Its list is never null.
 type FamiliesResponse struct {
 	Families []Family `json:"families"`
+	// Sums has one for each set, in their order: each process counts once in it.
+	Sums []CostLine `json:"sums,omitempty"`
 }
 
 // Family is what a process has used itself, and together with others: those that live, are stored, archived or deleted, each once. What a fork has of its

@@ -8,7 +8,8 @@ import (
 
 // The methods of who reads conversations.
 var (
-	ListMessages = Method[MessagesRequest, MessagesResponse]{Name: "list_messages", Doc: "list_messages returns a part of the conversation of a process, living or dead, as it is or as a step had it"}
+	ListMessages   = Method[MessagesRequest, MessagesResponse]{Name: "list_messages", Doc: "list_messages returns a part of the conversation of a process, living or dead, as it is or as a step had it"}
+	ReadAttachment = Method[AttachmentRequest, AttachmentResponse]{Name: "read_attachment", Doc: "read_attachment returns an image or a PDF of a conversation, byte by byte as it was attached"}
 )
 
 // How much list_messages returns.
@@ -71,6 +72,18 @@ type ConversationMessage struct {
 	// From names.
 	NoticeBefore int `json:"notice_before,omitempty"`
 	NoticeBehind int `json:"notice_behind,omitempty"`
+}
+
+// AttachmentRequest names an image or a PDF by its sum, as Attached has it.
+type AttachmentRequest struct {
+	Target string `json:"target"`
+	SHA256 string `json:"sha256"`
+}
+
+// AttachmentResponse is an image or a PDF.
+type AttachmentResponse struct {
+	Media string `json:"media"` // by its content: image/png, image/jpeg, image/gif, image/webp or application/pdf
+	Data  []byte `json:"data"`  // in base64
 }
 
 // ConversationCall is a call of an answer.

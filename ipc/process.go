@@ -157,6 +157,14 @@ type ListResponse struct {
 	Seq    uint64    `json:"seq"`              // as of ProcTable
 	At     time.Time `json:"at"`
 	Totals Totals    `json:"totals"`
+	// Ended counts those that have ended, also what Limit and Labels leave out; only with All.
+	Ended *Ended `json:"ended,omitempty"`
+}
+
+// Ended counts processes that have ended, archived ones among them.
+type Ended struct {
+	Count  int `json:"count"`
+	Failed int `json:"failed"` // of these, without success
 }
 
 // Proc is one line of ps.

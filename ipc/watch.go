@@ -49,7 +49,7 @@ type Totals struct {
 	Running   int     `json:"running"`   // created ones included, and what waits for another process, a message or a time
 	Suspended int     `json:"suspended"` // in memory or on disk, for whatever reason: paused, for its budget, ...
 	Waiting   int     `json:"waiting"`   // alive, and waits for the answer of a person, a rate limit, a quota or a budget
-	Failed    int     `json:"failed"`    // have ended without success, and nobody has asked how
+	Failed    int     `json:"failed"`    // have ended without success, and their parent has not asked how yet; ListResponse.Ended counts all
 	Tokens    int     `json:"tokens"`
 	CostUSD   float64 `json:"cost_usd"`
 	Unpriced  int     `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in CostUSD

@@ -104,6 +104,21 @@ func TestWhatIsShownLaterStaysOverKillsAndForks(t *testing.T) {
 		t.Error(err)
 	}
 
+	// Who reads the conversation is shown them, and nothing else of the history's directory.
+	for _, m := range messages(t, s, ipc.MessagesRequest{Target: id}).Messages {
+		for i, shown := range m.Attachments {
+			r, err := ipc.Call(t.Context(), s.Client, ipc.ReadAttachment, ipc.AttachmentRequest{Target: id, SHA256: shown.SHA256})
+			if err != nil || r.Media != "image/png" || int64(len(r.Data)) != shown.Bytes {
+				t.Errorf("%d of message %d: %s of %d bytes, %v", i, m.N, r.Media, len(r.Data), err)
+			}
+		}
+	}
+	for sum, want := range map[string]types.ErrCode{strings.Repeat("0", 64): types.ErrNotFound, "../steps.jsonl": types.ErrInvalid, "": types.ErrInvalid} {
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.ReadAttachment, ipc.AttachmentRequest{Target: id, SHA256: sum}); types.CodeOf(err) != want {
+			t.Errorf("%q: %v", sum, err)
+		}
+	}
+
 	for from, want := range map[int]string{0: "", 1: "a.png;b.png;", 2: "a.png;b.png;c.png;"} {
 		fork := resumed(want, ipc.ResumeRequest{Fork: true, FromStep: &from, Cwd: s.Work})
 		files, _ := os.ReadDir(filepath.Join(s.Data, "steps", fork.String(), "attachments")) // there may be none

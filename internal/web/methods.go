@@ -22,7 +22,7 @@ var methods = map[string]rewrite{
 	ipc.ListWorktrees.Name: nil, ipc.ShowWorktree.Name: nil, ipc.Delivered.Name: nil, ipc.Mailbox.Name: nil,
 	ipc.ShowBudget.Name: nil, ipc.ShowCost.Name: nil, ipc.Families.Name: nil,
 	ipc.ComposeStatus.Name: nil, ipc.ComposeList.Name: nil, ipc.ComposePlan.Name: nil,
-	ipc.ProviderTraffic.Name: nil, "watch_procs": nil, "list_messages": nil, "trace": nil, "context_profile": nil,
+	ipc.ProviderTraffic.Name: nil, "watch_procs": nil, "list_messages": nil, ipc.ReadAttachment.Name: nil, "trace": nil, "context_profile": nil,
 
 	ipc.Signal.Name: nil, ipc.SignalTree.Name: nil, ipc.Steer.Name: nil, ipc.Rename.Name: nil, ipc.Compact.Name: nil, ipc.ComposeDown.Name: nil,
 	ipc.ListAsks.Name: nil, ipc.AnswerAsk.Name: nil, ipc.RevokeGrant.Name: nil,

@@ -126,6 +126,9 @@ func (k *kinship) family(i int, forked map[types.UUID]*ipc.CostLine) ipc.Family 
 // families answers what processes have used together with others.
 func (d *Service) families(ctx context.Context, _ *ipc.Peer, req ipc.FamiliesRequest) (ipc.FamiliesResponse, error) {
 	resp := ipc.FamiliesResponse{Families: []ipc.Family{}}
+	if n := len(req.Sets); n > ipc.MaxFamilySets {
+		return resp, types.Errorf(types.ErrInvalid, "families", "", "%d sets are asked for and at most %d are taken", n, ipc.MaxFamilySets)
+	}
 	if err := d.Finder.Settled(ctx); err != nil {
 		return resp, err
 	}
@@ -139,7 +142,18 @@ func (d *Service) families(ctx context.Context, _ *ipc.Peer, req ipc.FamiliesReq
 			resp.Families = append(resp.Families, k.family(i, forked))
 		}
 	}
-	if len(req.Targets) > 0 {
+	for _, set := range req.Sets {
+		ids := make([]types.UUID, len(set))
+		for i, name := range set {
+			t, err := d.Finder.Resolve(name)
+			if err != nil {
+				return resp, err
+			}
+			ids[i] = t.UUID
+		}
+		resp.Sums = append(resp.Sums, *k.together(k.closure(ids, k.below)))
+	}
+	if len(req.Targets) > 0 || len(req.Sets) > 0 {
 		return resp, nil
 	}
 	for i := range k.all {

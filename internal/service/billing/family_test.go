@@ -216,6 +216,13 @@ func TestFamiliesAreListed(t *testing.T) {
 	if _, err := s.families(t.Context(), nil, ipc.FamiliesRequest{Targets: []string{"none"}}); types.CodeOf(err) != types.ErrNotFound {
 		t.Error(err)
 	}
+	sets := ipc.FamiliesRequest{Sets: [][]string{{"n1", "n2"}, {"n4", "n5"}, {}}} // n2 is below n1
+	if r, err := s.families(t.Context(), nil, sets); err != nil || len(r.Families) != 0 || len(r.Sums) != 3 || r.Sums[0].Tokens != 110 || r.Sums[0].Processes != 2 || r.Sums[1].Tokens != 15 || r.Sums[2].Processes != 0 {
+		t.Errorf("sets: %+v, %v", r, err)
+	}
+	if _, err := s.families(t.Context(), nil, ipc.FamiliesRequest{Sets: make([][]string, ipc.MaxFamilySets+1)}); types.CodeOf(err) != types.ErrInvalid {
+		t.Error(err)
+	}
 	if own, tree := s.Together(id(1)); own.Tokens != 100 || tree.Tokens != 110 || tree.Processes != 2 {
 		t.Errorf("%+v, %+v", own, tree)
 	}

@@ -81,6 +81,7 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.GetStepDetail, d.stepDetail)
 	service.Handle(on, ipc.RawStep, requests{d.past, d.Journal, d.Encoder}.raw)
 	service.Handle(on, ipc.ListMessages, d.list)
+	service.Handle(on, ipc.ReadAttachment, d.attachment)
 	service.Handle(on, ipc.Ledger, d.ledger)
 	service.Handle(on, ipc.Lineage, d.lineage)
 	service.Handle(on, ipc.ContextProfile, d.profile)

@@ -22,10 +22,12 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	w.Callers.Settled(ctx)
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}, Seq: w.Log.Last(), At: time.Now()}
 	var sum tally
+	var ended ipc.Ended
 	seen := map[types.UUID]bool{}
 	for _, i := range w.Kernel.List() {
 		p := w.Looks.Living(&i)
 		sum.add(&p, 1)
+		countEnded(&ended, &p)
 		if p.Labels.Match(req.Labels) {
 			resp.Procs = append(resp.Procs, p)
 		}
@@ -37,9 +39,12 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	}
 	var stored []ipc.Proc
 	if req.All {
+		resp.Ended = &ended
 		for _, a := range w.Archive.Archived() {
-			if a.Info.Labels.Match(req.Labels) {
-				stored = append(stored, procview.InArchive(&a))
+			p := procview.InArchive(&a)
+			countEnded(&ended, &p)
+			if p.Labels.Match(req.Labels) {
+				stored = append(stored, p)
 			}
 		}
 	}
@@ -49,6 +54,7 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 		}
 		p := w.Looks.Stored(&onDisk[n])
 		sum.add(&p, 1)
+		countEnded(&ended, &p)
 		if (req.All || p.State == procview.Suspended) && p.Labels.Match(req.Labels) {
 			stored = append(stored, p)
 		}

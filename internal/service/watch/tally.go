@@ -36,6 +36,17 @@ func (t *tally) add(p *ipc.Proc, n int) {
 	t.cost += price.USD(n) * price.FromFloat(own.CostUSD)
 }
 
+// countEnded counts a process that has ended.
+func countEnded(e *ipc.Ended, p *ipc.Proc) {
+	if p.State != "zombie" && !settled(p.State) {
+		return
+	}
+	e.Count++
+	if p.Exit != nil && p.Exit.Code != types.ExitOK {
+		e.Failed++
+	}
+}
+
 // plus adds n times what another one has counted.
 func (t *tally) plus(o *tally, n int) {
 	t.running += n * o.running

@@ -17,3 +17,15 @@ func TestWhoWaitsForAPersonIsCountedAsWaiting(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAllThatHasFailedIsCounted(t *testing.T) {
+	var e ipc.Ended
+	for _, state := range []string{"running", "suspended", "zombie", "dead", "archived"} {
+		for _, code := range []int{0, 4} {
+			countEnded(&e, &ipc.Proc{State: state, ProcStatus: types.ProcStatus{Exit: &types.ExitStatus{Code: code}}})
+		}
+	}
+	if e != (ipc.Ended{Count: 6, Failed: 3}) {
+		t.Errorf("%+v", e)
+	}
+}
