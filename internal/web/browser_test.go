@@ -154,6 +154,7 @@ func tables(t *testing.T, frames ...any) *dashboard {
 		ipc.Handle(s, ipc.ShowCost, today)
 		ipc.Handle(s, ipc.Families, together)
 		ipc.Handle(s, ipc.ProviderTraffic, crowd)
+		ipc.Handle(s, ipc.ListProcs, gone)
 	})
 	return serve(t, Options{Socket: socket})
 }
@@ -176,6 +177,11 @@ func together(context.Context, *ipc.Peer, ipc.FamiliesRequest) (ipc.FamiliesResp
 // crowd is what a stand-in says of the calls of its providers.
 func crowd(context.Context, *ipc.Peer, ipc.Empty) (ipc.ProviderCallsResponse, error) {
 	return ipc.ProviderCallsResponse{Providers: []ipc.ProviderCalls{{Provider: "anthropic", Running: 4, AtOnce: 4, Waiting: 3, Oldest: time.Now().Add(-12 * time.Second), From: "default"}}}, nil
+}
+
+// gone is what a stand-in says of those that have ended.
+func gone(context.Context, *ipc.Peer, ipc.ListRequest) (ipc.ListResponse, error) {
+	return ipc.ListResponse{Procs: []ipc.Proc{}, Ended: &ipc.Ended{Count: 12, Failed: 3}}, nil
 }
 
 // familyID is the UUID of a process of family.

@@ -150,6 +150,7 @@ func TestHostileTextIsText(t *testing.T) {
 		ipc.Handle(s, ipc.ShowCost, today)
 		ipc.Handle(s, ipc.Families, together)
 		ipc.Handle(s, ipc.ProviderTraffic, crowd)
+		ipc.Handle(s, ipc.ListProcs, gone)
 		ipc.HandleStream(s, ipc.WatchProcs, func(ctx context.Context, _ *ipc.Peer, _ ipc.WatchRequest, out *ipc.Stream) error {
 			frame := `{"seq":1,"at":"2026-01-01T00:00:00Z","whole":true,"__proto__":{"polluted":1},"totals":{"__proto__":{"polluted":1}},"procs":[` +
 				`{"pid":1,"uuid":"__proto__","state":"running","name":"constructor","intent":"__proto__","model":"toString","step":1,"elapsed_ms":1,"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}]}`

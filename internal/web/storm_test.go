@@ -94,6 +94,7 @@ func TestPageStaysUsableInAStorm(t *testing.T) {
 		ipc.Handle(s, ipc.ShowCost, today)
 		ipc.Handle(s, ipc.Families, together)
 		ipc.Handle(s, ipc.ProviderTraffic, crowd)
+		ipc.Handle(s, ipc.ListProcs, gone)
 		ipc.HandleStream(s, ipc.WatchProcs, func(ctx context.Context, _ *ipc.Peer, _ ipc.WatchRequest, out *ipc.Stream) error {
 			for tick, next := 1, 1; ; tick++ {
 				f := ipc.ProcTable{Seq: uint64(tick), At: time.Now(), Whole: tick == 1, Totals: ipc.Totals{Running: stormProcs, Tokens: tick}}

@@ -34,6 +34,8 @@ func (m *speaker) speak(r llmtest.Request) llmtest.Reply {
 	switch {
 	case strings.Contains(text, "say more"), strings.Contains(text, "now say"):
 		return llmtest.Reply{Text: "You said more."}
+	case strings.Contains(text, "say nothing") && !strings.Contains(text, "Your last answer was empty"):
+		return llmtest.Reply{}
 	case strings.Contains(text, "show all"):
 		switch results {
 		case 0:

@@ -48,9 +48,10 @@ await scenario(async ({ page, problems }) => {
   await press(worker, 'Steer');
   await page.getByRole('textbox', { name: 'What it should know' }).fill('x');
   await page.getByRole('button', { name: 'Send' }).click();
-  await page.locator('.toast.bad', { hasText: '999999' }).waitFor();
+  await page.locator('dialog .problem', { hasText: '999999' }).waitFor();
+  want((await page.getByRole('textbox', { name: 'What it should know' }).inputValue()) === 'x', 'a refusal loses what was to be said');
   await page.evaluate(() => { window.fetch = window.real; });
-  await page.locator('.toast.bad button').click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
 
   // End the parent with all below it; not without being asked.
   await press(parent, 'End');
@@ -70,9 +71,11 @@ await scenario(async ({ page, problems }) => {
     return String(r.seq) === at && r;
   }, 'the page is where ps is');
   const totals = () => page.locator('.totals dd').allTextContents();
-  const cells = (await totals()).slice(0, 4);
   const t = ps.totals;
-  const same = [t.running, t.waiting, t.suspended, t.failed].map(String);
+  await until(async () => (await totals())[3] === String(ps.ended.failed), 'the failed ones are counted: ' + await totals());
+  const cells = (await totals()).slice(0, 4);
+  const same = [t.running, t.waiting, t.suspended, ps.ended.failed].map(String);
+  want(ps.ended.failed === ps.procs.filter((p) => p.exit?.code).length && ps.ended.failed > 0, 'failed are ' + JSON.stringify(ps.ended));
   want(JSON.stringify(cells) === JSON.stringify(same), `totals are ${cells}, and ps has ${same}`);
   await until(async () => /^[1-9]/.test((await totals())[4]), 'the tokens of today are those of what has ended, too');
   for (const p of ps.procs) {

@@ -16,6 +16,11 @@ await scenario(async ({ page, context, browser }) => {
   await page.waitForSelector('[data-pid="1"]');
   await page.locator('.chart small', { hasText: /^[1-9]/ }).waitFor(); // the curves are there
   await page.locator('.traffic', { hasText: /anthropic: 4 of 4 calls run, 3 wait, the first for 1\ds/ }).waitFor();
+  // A rate is a rate, and a sum is called one; what failed is counted, and a click away.
+  const curves = await page.locator('.chart figcaption').allInnerTexts();
+  want(/^Tokens per minute [\d.k]+ now, [\d.kM]+ in all in the last 30 minutes$/.test(curves[0]) && /^Dollars per minute \$[\d.]+ now, \$[\d.]+ in all in the last/.test(curves[1]), 'the curves say ' + curves);
+  await page.locator('.totals .bad', { hasText: 'Failed3' }).waitFor();
+  await page.locator('.tools', { hasText: 'ended ones too (12)' }).waitFor();
   await shot(page, 'overview-light');
   await accessible(page, 'the overview');
   await page.setViewportSize({ width: 1280, height: 560 });
@@ -41,6 +46,17 @@ await scenario(async ({ page, context, browser }) => {
   await page.keyboard.type('needle');
   await until(async () => (await page.locator('.row[data-pid]').count()) > 0 && (await page.locator('.row[data-pid]:not(.dim)').count()) === 1, 'one row matches');
   await page.keyboard.press('Escape');
+  await page.keyboard.press('/');
+  await page.keyboard.type('no such process');
+  await page.getByRole('button', { name: 'Search in the 12 that have ended, too' }).waitFor();
+  await shot(page, 'overview-none');
+  await accessible(page, 'no process matches');
+  await page.keyboard.press('Escape');
+  await page.locator('.totals').getByRole('button', { name: '3', exact: true }).click();
+  want(await page.getByLabel('ended ones too').isChecked() && (await page.getByRole('searchbox').inputValue()) === 'failed', 'what failed is not shown');
+  await until(async () => (await page.locator('.row[data-pid]:not(.dim)').count()) === 1, 'one that failed is there');
+  await page.getByLabel('ended ones too').uncheck();
+  await page.getByRole('searchbox').fill('');
   await page.getByRole('button', { name: 'List' }).click();
   await page.getByRole('columnheader', { name: 'Tokens' }).getByRole('button').click();
 

@@ -79,6 +79,43 @@ await scenario(async ({ page }) => {
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.getByLabel('ended ones too').uncheck();
 
+  // The tasks have the sums of their families, each process once.
+  await at('/compare');
+  await has('build a thing');
+  await page.locator('.table tr', { hasText: 'build a thing' }).filter({ hasText: /3 with descendants/ }).waitFor();
+  const task = await text('.table tr:has-text("build a thing")');
+  want(/[\d.]+k\s+\$0\.\d+\s+\d/.test(task), 'the sums of the task: ' + task);
+  await accessible(page, 'the tasks');
+  await shot(page, 'compare-tasks');
+
+  // Answers about another process come late: nothing of it is shown.
+  const slow = async (route) => {
+    const about = JSON.parse(route.request().postData()).target;
+    const answer = await route.fetch();
+    await new Promise((r) => setTimeout(r, about === ids.builder ? 1200 : 300));
+    await route.fulfill({ response: answer }).catch(() => {}); // the page may have taken the call back
+  };
+  const late = /\/api\/v1\/(get_proc_detail|families|list_messages|mailbox)$/;
+  await page.evaluate(() => {
+    window.wrong = [];
+    window.looks = new MutationObserver(() => {
+      const shown = document.querySelector('.head h1')?.textContent || '';
+      if (shown && location.hash.includes(window.now) && shown.includes(window.not)) window.wrong.push(shown);
+      if (location.hash.includes(window.now) && document.querySelector('.talk')?.textContent.includes('build a thing')) window.wrong.push('its conversation');
+    });
+    window.looks.observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await page.route(late, slow);
+  await at(`/process/${ids.builder}/conversation`);
+  await has('builder', '.head h1');
+  await page.evaluate(([now, other]) => { Object.assign(window, { now, not: 'builder' }); location.hash = `#/process/${other}`; setTimeout(() => { location.hash = `#/process/${now}`; }, 100); }, [ids.hostile, ids.builder]);
+  await has('mallory', '.head h1');
+  await page.waitForTimeout(1500);
+  want((await text('.head h1')).includes('mallory'), 'a late answer is shown: ' + await text('.head h1'));
+  want((await page.evaluate(() => window.wrong)).length === 0, 'of another process is shown: ' + JSON.stringify(await page.evaluate(() => window.wrong)));
+  await page.evaluate(() => window.looks.disconnect());
+  await page.unroute(late, slow);
+
   // Hostile text, everywhere that text is.
   for (const tab of ['summary', 'timeline', 'steps', 'conversation', 'context', 'calls', 'log']) {
     await at(`/process/${ids.hostile}/${tab}`);

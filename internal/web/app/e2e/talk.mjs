@@ -108,6 +108,15 @@ await scenario(async ({ page, problems }) => {
   await page.locator('.act', { hasText: 'made.txt' }).locator('.diff .add').first().waitFor();
   await forms('talk-markdown');
 
+  // What the kernel says to the agent is the system's, and no person's.
+  const silent = await ask('spawn say nothing');
+  await page.goto(`${origin}/#/process/${silent}`);
+  const notice = page.locator('.message.notice-from', { hasText: 'Your last answer was empty' });
+  await notice.waitFor();
+  want(/^system\s+a notice to the agent/.test(await notice.innerText()), 'a notice is said by: ' + await notice.innerText());
+  want(/^user\s+said by a person/.test(await page.locator('.message.user', { hasText: 'say nothing' }).innerText()), 'the intent is no person\'s');
+  await forms('talk-notice');
+
   // A question is answered beside the conversation, and a parent has the sums of its family.
   const asking = await ask('spawn ask me');
   await page.goto(`${origin}/#/process/${asking}`);

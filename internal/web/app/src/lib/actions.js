@@ -32,17 +32,26 @@ export const pause = (p) => act(() => call('signal_tree', { target: p.uuid, sign
 // refused is an error in the words of this page, where they are others.
 export const refused = (err, p) => (err.code === 'RESOURCE_EXHAUSTED' && p ? new Error(usedUp(p)) : err);
 
-export const resume = (p, input = '') => act(() => call('resume', { target: p.uuid, ...(input.trim() ? { new_input: input } : {}) }).catch((err) => { throw refused(err, p); }), (r) => `${who({ ...p, pid: r.pid })} resumed` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+async function resumeWith(p, input = '', more = {}) {
+  const r = await call('resume', { target: p.uuid, ...(input.trim() ? { new_input: input, ...more } : {}) }).catch((err) => { throw refused(err, p); });
+  said(`${who({ ...p, pid: r.pid })} resumed` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+  return r;
+}
+
+export const resume = (p) => resumeWith(p).catch((err) => { failed(err); return null; });
+
+// files is the field of a question in which a person attaches images and PDFs.
+const files = { name: 'files', type: 'files' };
 
 // resumeEnded resumes a process that has ended. It asks first: what it does then is paid for, and one that was done needs a task.
-export async function resumeEnded(p) {
+export function resumeEnded(p) {
   const done = p.exit && (p.exit.code ?? 0) === 0;
-  const a = await ask({
+  return ask({
     title: `Resume ${who(p)}?`, yes: 'Resume',
     body: html`<p><bdi>${line(p.intent, 200)}</bdi></p><p>${p.kind ? 'What it runs uses models again, which costs tokens.' : 'It has ended. Its model is asked again with the whole conversation, which costs tokens.'}</p>`,
-    fields: p.kind ? [] : [{ name: 'text', type: 'area', required: done, label: 'What to do next', hint: done ? 'It was done: say what it should do now.' : 'May be empty: then it continues with its task.' }],
+    fields: p.kind ? [] : [{ name: 'text', type: 'area', required: done, label: 'What to do next', hint: done ? 'It was done: say what it should do now.' : 'May be empty: then it continues with its task.' }, files],
+    run: (a) => resumeWith(p, a.text, a.files),
   });
-  return a && resume(p, a.text);
 }
 
 export async function kill(p) {
@@ -54,14 +63,20 @@ export async function kill(p) {
   return a && act(() => call(a.tree ? 'signal_tree' : 'signal', { target: p.uuid, signal: SIGKILL }), (r) => `Ended ${many(r.affected)}`);
 }
 
-export async function steer(p) {
-  const a = await ask({
+export function steer(p) {
+  let before = '', key = '';
+  return ask({
     title: `Say something to ${who(p)}`, yes: 'Send',
-    fields: [{ name: 'text', type: 'area', required: true, label: 'What it should know or do differently', hint: 'It hears it before its next step, as from the person whom it works for.' }],
+    fields: [{ name: 'text', type: 'area', required: true, label: 'What it should know or do differently', hint: 'It hears it before its next step, as from the person whom it works for.' }, files],
+    run: async (a) => {
+      const now = JSON.stringify([a.text, a.files]);
+      if (now !== before) key = crypto.randomUUID(); // the same that is sent twice is heard once
+      before = now;
+      const r = await call('steer', { target: p.uuid, text: a.text, key, ...a.files });
+      said(r.state === 'running' ? 'Sent: it hears it before its next step' : 'Kept: it hears it when it is resumed');
+      return r;
+    },
   });
-  if (!a?.text.trim()) return null;
-  const key = crypto.randomUUID(); // if we send it twice, it is heard once
-  return act(() => call('steer', { target: p.uuid, text: a.text, key }), (r) => (r.state === 'running' ? 'Sent: it hears it before its next step' : 'Kept: it hears it when it is resumed'));
 }
 
 // interrupt asks a process and what is below it to end before their next action.
@@ -69,17 +84,20 @@ export const interrupt = (p) => act(() => call('signal_tree', { target: p.uuid, 
 
 // fork starts a copy of a process that goes on after a step; without one, after its last.
 export async function fork(p, step) {
-  const a = await ask({
+  const r = await ask({
     title: step === undefined ? `Fork ${who(p)}` : `Fork ${who(p)} from step ${step}`, yes: 'Fork',
     body: html`<p>A copy with the conversation and the files as they were then is started, in its own directory. The original stays as it is.</p>`,
     fields: [
       { name: 'name', label: 'Name of the fork', value: '' },
-      { name: 'text', type: 'area', label: 'What to tell it first', hint: 'May be empty.' },
+      { name: 'text', type: 'area', label: 'What to tell it first', hint: 'May be empty.' }, files,
     ],
+    run: async (a) => {
+      const f = await call('resume', { target: p.uuid, fork: true, ...(step === undefined ? {} : { from_step: step }), name: a.name.trim(), new_input: a.text, ...a.files });
+      said(`PID ${f.pid} is the fork` + (f.warnings?.length ? ': ' + f.warnings.join('; ') : ''));
+      return f;
+    },
   });
-  if (!a) return null;
-  const r = await act(() => call('resume', { target: p.uuid, fork: true, ...(step === undefined ? {} : { from_step: step }), name: a.name.trim(), new_input: a.text }), (r) => `PID ${r.pid} is the fork`);
-  if (r) go(href('process', { id: r.uuid }));
+  if (r) go(href('process', { id: r.uuid })); // not if the person is elsewhere by now
   return r;
 }
 

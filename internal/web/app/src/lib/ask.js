@@ -5,7 +5,7 @@ import { call } from './api.js';
 // useCall calls a method and returns {data, error, loading, again}; again asks anew, at once, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
 // ms, and keeps showing the last answer meanwhile. What is under way is waited for, unless it is about something else. With request null nothing is asked.
 export function useCall(method, request, { on = null, every = 1000 } = {}) {
-  const [state, setState] = useState({ data: null, error: null, loading: true });
+  const [state, setState] = useState({ data: null, error: null, loading: true, of: '' });
   const last = useRef({ at: 0, body: '', turn: 0, flight: null, stale: false });
   const [turn, setTurn] = useState(0);
   const body = JSON.stringify(request);
@@ -14,7 +14,7 @@ export function useCall(method, request, { on = null, every = 1000 } = {}) {
     const r = last.current;
     if (request === null) return undefined;
     const other = r.body !== body; // about something else
-    if (other) setState((s) => ({ data: r.body ? null : s.data, error: null, loading: true }));
+    if (other) setState({ data: null, error: null, loading: true, of: body });
     const now = other || r.turn !== turn; // a person waits
     if (now) {
       r.flight?.abort();
@@ -32,9 +32,9 @@ export function useCall(method, request, { on = null, every = 1000 } = {}) {
       r.at = Date.now();
       try {
         const data = await call(method, request, { signal: abort.signal });
-        if (!abort.signal.aborted) setState({ data, error: null, loading: false });
+        if (!abort.signal.aborted) setState({ data, error: null, loading: false, of: body });
       } catch (error) {
-        if (!abort.signal.aborted) setState((s) => ({ data: s.data, error, loading: false }));
+        if (!abort.signal.aborted) setState((s) => ({ data: s.data, error, loading: false, of: body }));
       }
       if (r.flight !== abort) return;
       r.flight = null;
@@ -47,5 +47,6 @@ export function useCall(method, request, { on = null, every = 1000 } = {}) {
     setState((s) => ({ ...s, loading: true }));
     setTurn((n) => n + 1);
   };
+  if (request !== null && state.of !== body) return { data: null, error: null, loading: true, again }; // what is known is about something else
   return { ...state, again };
 }

@@ -62,8 +62,40 @@ export function look(name, bytes, b) {
   return f;
 }
 
+// media are the types of the kinds.
+const media = { 'PNG image': 'image/png', 'JPEG image': 'image/jpeg', 'GIF image': 'image/gif', 'WebP image': 'image/webp', PDF: 'application/pdf' };
+
+// mediaOf returns the type of what begins with b, by its content; '' = it is none that is taken.
+export const mediaOf = (b) => media[kind(b)] || '';
+
+// drawable reports whether a browser may decode a picture: its header says that it is none of those that fill the memory.
+export const drawable = (f) => f.what !== 'PDF' && !f.problem && f.width > 0 && f.height > 0;
+
+// given returns what is dropped or pasted, as {files, folders}: a browser gives a folder as a file that cannot be read.
+export function given(transfer) {
+  const files = [...transfer?.files || []], folders = [...transfer?.items || []].filter((i) => i.kind === 'file' && i.webkitGetAsEntry?.()?.isDirectory).map((i) => i.webkitGetAsEntry().name);
+  return { files: files.filter((f) => !folders.includes(f.name)), folders };
+}
+
+// meansText reports whether what is pasted is a text of which a picture is only another form, as tables and documents have it.
+export const meansText = (types) => types.includes('text/plain') && (types.includes('text/html') || types.includes('text/rtf'));
+
+// distinct returns a name that is not among others: the clipboard calls every picture the same.
+export function distinct(name, taken) {
+  const dot = name.lastIndexOf('.') > 0 ? name.lastIndexOf('.') : name.length;
+  let out = name;
+  for (let n = 2; taken.includes(out); n++) out = `${name.slice(0, dot)}-${n}${name.slice(dot)}`;
+  return out;
+}
+
+// saved is the name under which a file is saved: that of its content, whatever the name says, and of plain characters.
+export function saved(name, type) {
+  const plain = name.replace(/[^\p{L}\p{N} ._()-]/gu, '_').replace(/^\.+/, ''), ends = { 'image/jpeg': /\.jpe?g$/i, 'application/pdf': /\.pdf$/i }[type] || new RegExp(`\\.${type.split('/')[1]}$`, 'i');
+  return ends.test(plain) ? plain : `${plain || 'unnamed'}.${type === 'image/jpeg' ? 'jpg' : type.split('/')[1]}`;
+}
+
 // label names a file as the conversation will.
-export const label = (f) => (f.what === 'PDF' ? `PDF ${f.name}, ${size(f.bytes)}` : `image ${f.name}${f.width ? ` ${f.width}×${f.height}` : ''}, ${size(f.bytes)}`);
+export const label = (f) => (f.what === 'PDF' ? `PDF ${f.name}${f.pages ? `, ${f.pages} ${f.pages === 1 ? 'page' : 'pages'}` : ''}, ${size(f.bytes)}` : `image ${f.name}${f.width ? ` ${f.width}×${f.height}` : ''}, ${size(f.bytes)}`);
 
 // known is a file as the daemon names it.
 export const known = (a) => ({ ...a, what: a.media === 'application/pdf' ? 'PDF' : 'image' });

@@ -22,11 +22,12 @@ export function addStep(curve, e) {
 }
 
 // series returns what a chart draws: the moments in seconds, and tokens and dollars per minute, over the last span seconds up to
-// now, in seconds. What nobody knows is null, and is no zero; since is the first moment that is known, 0 = all of them are.
+// now, in seconds. What nobody knows is null, and is no zero. sum and dollars are
+// of all the time, lately and spent of the last minute; since is the first moment that is known, 0 = all of them are.
 export function series(curve, now, span) {
   const x = [], tokens = [], usd = [];
   const last = Math.floor(now / bucket), first = last - Math.ceil(span / bucket) + 1;
-  let sum = 0, dollars = 0;
+  let sum = 0, dollars = 0, lately = 0, spent = 0;
   for (let at = first; at <= last; at++) {
     const p = curve.points.get(at);
     const known = p || at * bucket >= curve.from;
@@ -35,6 +36,7 @@ export function series(curve, now, span) {
     usd.push(known ? ((p?.usd || 0) * 60) / bucket : null);
     sum += p?.tokens || 0;
     dollars += p?.usd || 0;
+    if (at > last - 60 / bucket) [lately, spent] = [lately + (p?.tokens || 0), spent + (p?.usd || 0)];
   }
-  return { x, tokens, usd, sum, dollars, since: curve.from > now - span ? curve.from : 0 };
+  return { x, tokens, usd, sum, dollars, lately, spent, since: curve.from > now - span ? curve.from : 0 };
 }

@@ -93,7 +93,7 @@ export const sorts = {
 // matches reports whether a process has every word of a query in what is shown of it.
 export function matches(p, words) {
   if (!words.length) return true;
-  const all = text([p.pid, p.uuid, p.name, p.agent, p.intent, p.model, p.provider, condition(p).word, p.state, p.wait, p.kind, p.doing?.tool, labels(p), ...(p.groups || [])].join('\n'));
+  const all = text([p.pid, p.uuid, p.name, p.agent, p.intent, p.model, p.provider, condition(p).word, p.state, p.wait, p.kind, p.doing?.tool, labels(p), ended(p) && p.exit?.code ? 'failed' : '', ...(p.groups || [])].join('\n'));
   return words.every((w) => all.includes(w));
 }
 

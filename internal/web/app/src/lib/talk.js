@@ -41,7 +41,8 @@ export function useTalk(id, step, turn) {
     try {
       const more = await call('list_messages', { target: id, step, from: d.prev, limit: page });
       const have = d.messages[0]?.n ?? Infinity;
-      setState({ data: { ...d, prev: more.prev, messages: [...more.messages.filter((m) => m.n < have), ...d.messages] }, error: null });
+      // The end may have grown meanwhile, or been compacted: then what was asked for has no place before it.
+      setState((s) => (s.data.messages[0]?.n === d.messages[0]?.n ? { data: { ...s.data, prev: more.prev, messages: [...more.messages.filter((m) => m.n < have), ...s.data.messages] }, error: null } : s));
     } catch (err) {
       failed(err);
     }

@@ -70,3 +70,11 @@ export function tone(l) {
   if (l.startsWith('+++') || l.startsWith('---') || l.startsWith('diff ') || l.startsWith('index ')) return 'file';
   return l[0] === '+' ? 'add' : l[0] === '-' ? 'del' : l[0] === '@' ? 'hunk' : '';
 }
+
+// parts takes the notices of the kernel off a text that is read so far: {before, text, behind}. They are counted in bytes, of the whole message.
+export function parts(text, m) {
+  if (!m.notice_before && !m.notice_behind) return { before: '', text, behind: '' };
+  const b = new TextEncoder().encode(text), read = new TextDecoder();
+  const from = Math.min(m.notice_before || 0, b.length), to = b.length < m.bytes ? b.length : Math.max(from, b.length - (m.notice_behind || 0));
+  return { before: read.decode(b.subarray(0, from)).trim(), text: read.decode(b.subarray(from, to)).trim(), behind: read.decode(b.subarray(to)).trim() };
+}

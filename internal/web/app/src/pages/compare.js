@@ -54,14 +54,25 @@ function One({ id, places, place }) {
   }} /></section>`;
 }
 
+// Tasks are those that several processes have, with what these have used together with all that they have started.
+function Tasks({ list }) {
+  const sets = list.map((g) => g.of.map((p) => p.uuid));
+  const sums = useCall('families', sets.length ? { sets } : null, { on: procs.value.turn, every: 5000 }).data?.sums;
+  const sum = (g) => sums?.[list.indexOf(g)];
+  return html`<${Table} label="Tasks" empty="No two processes have the same task." rows=${list} columns=${[
+    { text: 'Task', cell: (g) => html`<a href=${href('compare', {}, { of: g.of.slice(0, most).map((p) => p.uuid).join(',') })}><${Line} value=${g.intent} most=${160} /></a>` },
+    { text: 'Processes', num: true, cell: (g) => html`${g.of.length}${sum(g)?.processes > g.of.length ? html` <small>${sum(g).processes} with descendants</small>` : ''}` }, { text: 'Models', cell: (g) => html`<${Line} value=${g.models.join(', ')} most=${120} />` },
+    { text: 'Σ Tokens', num: true, cell: (g) => (sum(g) ? (sum(g).estimated ? '~' : '') + count(sum(g).tokens) : '…') }, { text: 'Σ Cost', num: true, cell: (g) => (sum(g) ? html`<span title=${costWhy(sum(g))}>${cost(sum(g))}</span>` : '…') },
+    { text: 'Σ Failed calls', num: true, cell: (g) => (sum(g) ? html`${sum(g).failed_calls > 0 ? html`<b class="failed">${sum(g).failed_calls}</b>` : '0'}${sum(g).failed_calls_unknown > 0 ? '+?' : ''}` : '…') },
+    { text: 'Last', cell: (g) => moment(g.last) },
+  ]} />${list.length > 0 && html`<p class="foot">Σ: of all processes with this task and all their descendants, each once.</p>`}`;
+}
+
 // Choices are the tasks that several processes have.
 function Choices() {
   const of = useCall('list_procs', { all: true, limit: 1000 }, { on: procs.value.rows.size, every: 3000 });
   return html`<h1>Side by side</h1><p>Agents with the same task. <a href=${href('start')}>Start</a> some with several models, or fork one.</p>
-    <${Answer} of=${of} draw=${(d) => html`<${Table} label="Tasks" empty="No two processes have the same task." rows=${groups(d.procs).slice(0, 100)} columns=${[
-      { text: 'Task', cell: (g) => html`<a href=${href('compare', {}, { of: g.of.slice(0, most).map((p) => p.uuid).join(',') })}><${Line} value=${g.intent} most=${160} /></a>` },
-      { text: 'Processes', num: true, cell: (g) => g.of.length }, { text: 'Models', cell: (g) => html`<${Line} value=${g.models.join(', ')} most=${120} />` }, { text: 'Last', cell: (g) => moment(g.last) },
-    ]} />`} />`;
+    <${Answer} of=${of} draw=${(d) => html`<${Tasks} list=${groups(d.procs).slice(0, 100)} />`} />`;
 }
 
 function Compare({ query }) {

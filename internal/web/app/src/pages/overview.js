@@ -32,11 +32,18 @@ const columns = [
   { name: 'elapsed', text: 'Time', num: true },
 ];
 
-function Totals() {
+// useEnded counts those that have ended, and how many of them failed: asked for when others are listed, or counted, than before.
+function useEnded() {
+  const t = totals.value;
+  return useCall('list_procs', { all: true, limit: 1 }, { on: [t.running, t.waiting, t.suspended, [...procs.value.rows.values()].reduce((n, p) => Math.max(n, p.pid), 0)].join(), every: 3000 }).data?.ended;
+}
+
+function Totals({ ended: e, failed }) {
   const t = totals.value, day = new Date(clock()).toISOString().slice(0, 10);
   const used = useCall('cost', { by: 'model', since: day + 'T00:00:00Z' }, { on: procs.value.turn, every: 5000 }).data; // also of what has ended
   const unpriced = (used?.lines || []).filter((l) => l.unpriced_tokens > 0).map((l) => l.key);
-  const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
+  const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'],
+    ['Failed', e ? e.failed && html`<button type="button" class="quiet" title="Show those that have ended without success" onClick=${failed}>${e.failed}</button>` : '…', e?.failed ? 'bad' : ''],
     ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, unpriced_models: unpriced })}>${cost(used.total)}</span>` : '…']];
   return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt title=${name.endsWith('today') ? 'since midnight, UTC' : undefined}>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
@@ -59,8 +66,8 @@ function Curves() {
   const when = s.since ? 'since ' + moment(s.since * 1000) : 'in the last 30 minutes'; // the daemon does not remember everything
   const lost = curve.lost ? `; ${count(curve.lost)} events came too fast to count` : '';
   return html`<div class="curves">
-    <${Chart} title="Tokens per minute" text=${read ? `${count(s.sum)} ${when}${lost}` : 'reading …'} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
-    <${Chart} title="Dollars per minute" text=${read ? `${s.dollars || !s.sum ? dollars(s.dollars) : 'none known'} ${when}` : 'reading …'} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
+    <${Chart} title="Tokens per minute" text=${read ? `${count(s.lately)} now, ${count(s.sum)} in all ${when}${lost}` : 'reading …'} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
+    <${Chart} title="Dollars per minute" text=${read ? (s.dollars || !s.sum ? `${dollars(s.spent)} now, ${dollars(s.dollars)} in all ${when}` : `none known ${when}`) : 'reading …'} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
   </div>`;
 }
 
@@ -132,6 +139,11 @@ function Overview() {
   const now = Math.floor(clock() / 1000) * 1000; // seconds are enough, and rows of which nothing changed are left alone
   const families = useCall('families', { all: everything.value }, { on: turn, every: 5000 }).data; // also of what has ended and is not listed
   const sums = useMemo(() => byUUID(families), [families]);
+  const gone = useEnded();
+  const showFailed = () => {
+    want(true);
+    setQuery('failed');
+  };
   const place = rows.findIndex((r) => r.p.uuid === at);
   const focus = place < 0 ? 0 : place;
 
@@ -181,35 +193,35 @@ function Overview() {
   const tall = wide.value ? 34 : 84;
 
   return html`<h1 class="sr">Overview</h1>
-    <div class="top"><${Totals} />${wide.value && html`<${Curves} />`}</div>
+    <div class="top"><${Totals} ended=${gone} failed=${showFailed} />${wide.value && html`<${Curves} />`}</div>
     <${Traffic} />
     <div class="tools">
-      <input ref=${search} type="search" aria-label="Search processes" placeholder="Search: name, intent, state, model …" value=${query} onInput=${(e) => setQuery(e.target.value)}
-        onKeyDown=${(e) => { if (e.key === 'Escape') { setQuery(''); grid.current?.base?.focus(); } }} />
+      <input ref=${search} type="search" aria-label="Search processes" placeholder=${wide.value ? 'Search: name, intent, state, model …' : 'Search'} value=${query} onInput=${(e) => setQuery(e.target.value)}
+        onKeyDown=${(e) => { if (e.key === 'Escape') { setQuery(''); grid.current?.focus(); } }} />
       <div class="choice" role="group" aria-label="Form">
         <button type="button" aria-pressed=${view.tree} onClick=${() => setView({ ...view, tree: true })}>Tree</button>
         <button type="button" aria-pressed=${!view.tree} onClick=${() => setView({ ...view, tree: false })}>List</button>
       </div>
-      <label class="check"><input type="checkbox" checked=${everything.value} onChange=${(e) => want(e.target.checked)} /> ended ones too</label>
+      <label class="check"><input type="checkbox" checked=${everything.value} onChange=${(e) => want(e.target.checked)} /> ended ones too${gone?.count > 0 && html` <small>(${gone.count})</small>`}</label>
       <label class="sorter">Order <select value=${view.sort} onChange=${(e) => order(e.target.value)}>${columns.map((c) => html`<option value=${c.name}>${c.text}</option>`)}</select></label>
     </div>
-    <div class="grid" role=${view.tree ? 'treegrid' : 'grid'} aria-label="Processes" aria-rowcount=${rows.length + 1} tabindex="0" ref=${grid} onKeyDown=${keys}
+    ${rows.length === 0 ? html`<div class="grid"><p class="empty">${query ? html`No process matches.${!everything.value && gone?.count > 0 ? html` <button type="button" onClick=${() => want(true)}>Search in the ${gone.count} that ${gone.count === 1 ? 'has' : 'have'} ended, too</button>` : ''}` : html`No agent runs.${!everything.value && gone?.count > 0 ? html` <button type="button" onClick=${() => want(true)}>Show the ${gone.count} that ${gone.count === 1 ? 'has' : 'have'} ended</button>${gone.failed ? html` <small>${gone.failed} of them failed</small>` : ''}<br />` : ''} <a href=${href('start')}>Start one</a>, here or in a terminal: <code>rnix "Report on this project"</code>`}</p></div>`
+      : html`<div class="grid" role=${view.tree ? 'treegrid' : 'grid'} aria-label="Processes" aria-rowcount=${rows.length + 1} tabindex="0" ref=${grid} onKeyDown=${keys}
         onFocus=${(e) => { if (!at && e.target === grid.current) move(0); }}>
       <div role="row" class="row head" aria-rowindex="1">
         ${columns.map((c) => html`<span role="columnheader" class=${c.name === 'name' ? 'what' : (c.num ? 'num ' : '') + c.name} aria-sort=${view.sort === c.name ? (view.down ? 'descending' : 'ascending') : 'none'}>
           <button type="button" class="quiet" onClick=${() => order(c.name)}>${c.text}${view.sort === c.name ? (view.down ? ' ↓' : ' ↑') : ''}</button></span>`)}
         <span role="columnheader" class="acts"><span class="sr">Actions</span></span>
       </div>
-      ${rows.length === 0 ? html`<p class="empty">${query ? 'No process matches.' : html`No agent runs. <a href=${href('start')}>Start one</a>, here or in a terminal: <code>rnix "Report on this project"</code>`}</p>`
-        : html`<${Rows} count=${rows.length} height=${tall} at=${place} role="rowgroup"
+      <${Rows} count=${rows.length} height=${tall} at=${place} role="rowgroup"
           draw=${(i, style) => {
             const r = rows[i];
             r.n = i;
             r.level = view.tree ? r.depth + 1 : undefined;
             const below = sums.get(r.p.uuid)?.with_descendants;
             return html`<${Row} sum=${below ? short(below) : ''} why=${below ? 'With its descendants: ' + sumParts(below).join(', ') : ''} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} asked=${asked.value.has(r.p.uuid)} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
-          }} />`}
-    </div>
+          }} />
+    </div>`}
     ${rows.some((r) => r.p.unpriced_tokens > 0) && html`<p class="foot">Cost “?”: no price is known for ${[...new Set(rows.flatMap((r) => r.p.unpriced_models || []))].slice(0, 5).map((m, i) => html`${i ? ', ' : ''}<${Line} value=${m} most=${60} class="mono" />`)}. Set it in <code>prices.yaml</code>: <code>rnix help cost</code> says how.</p>`}
     ${rows.some((r) => sums.get(r.p.uuid)?.with_descendants) && html`<p class="foot">Σ: tokens, cost and failed calls with all descendants, also those that have ended.</p>`}
     <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;

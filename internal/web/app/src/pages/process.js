@@ -111,7 +111,10 @@ function Process({ params, query }) {
   if (!p) return html`<h1>Process</h1><${Answer} of=${detail} draw=${() => null} />`;
   const { View } = tabs.find((t) => t.name === tab) || tabs[0];
   const turn = `${p.state} ${p.step} ${p.tokens_used} ${ended(p)}`;
-  return html`<${Head} p=${p} id=${id} tab=${tab} /><${Cards} of=${id} /><section class=${'view tab-' + tab} aria-label=${tab}><${View} key=${id + tab} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
+  return html`<${Head} p=${p} id=${id} tab=${tab} /><${Cards} of=${id} /><section class=${'view tab-' + tab} aria-label=${tab}><${View} key=${id + tab + (tab === 'conversation' ? query.get('step') || '' : '')} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
 }
 
-export default { name: 'process', path: '/process/:id/:tab?', title: 'Process', Page: Process };
+// Page has a component for each process: nothing that was known of one is shown of another.
+const Page = (props) => html`<${Process} key=${props.params.id} ...${props} />`;
+
+export default { name: 'process', path: '/process/:id/:tab?', title: 'Process', Page };

@@ -1,14 +1,15 @@
 // Starts agents: one, or one of each model with the same task.
-import { html, useEffect, useRef, useState } from '../lib/html.js';
+import { html, signal, useEffect, useRef, useState } from '../lib/html.js';
 import { call } from '../lib/api.js';
 import { useCall } from '../lib/ask.js';
 import { useDraft } from '../lib/draft.js';
 import { go, href } from '../lib/router.js';
 import { belongs, plain, requests } from '../lib/start.js';
+import { shared } from '../lib/shared.js';
 import { procs, wire } from '../lib/store.js';
 import { line } from '../lib/visible.js';
 import { Attached, useAttach } from '../ui/attach.js';
-import { said } from '../ui/toast.js';
+import { failed, said } from '../ui/toast.js';
 import { Line, Text } from '../ui/text.js';
 
 const kept = 'rnix-start'; // what was chosen last, but for the task
@@ -32,14 +33,16 @@ function Field({ name, label, hint, error, children }) {
 }
 
 function Start() {
-  const [intent, setIntent] = useDraft('start');
+  const [intent, setIntent, sent] = useDraft('start');
   const [v, setV] = useState(load);
   const now = useRef(v);
   const [errors, setErrors] = useState({});
-  const [busy, setBusy] = useState(false);
+  const starting = shared('starting', () => signal(false)), busy = starting.value; // also when a person was elsewhere meanwhile
   const [more, setMore] = useState(() => seldom.some((n) => v[n]));
   const form = useRef();
-  const at = useAttach();
+  const at = useAttach('start');
+  const here = useRef(true); // else the person is elsewhere by now, and stays there
+  useEffect(() => () => { here.current = false; }, []);
   const place = useCall('place', {});
   const dir = (v.cwd || '').trim();
   const [near, setNear] = useState(dir); // whose choices are shown: asked for when a person stops typing
@@ -63,26 +66,27 @@ function Start() {
   };
   const submit = async (e) => {
     e.preventDefault();
-    if (busy) return;
+    if (starting.peek()) return;
     const { requests: all, errors: wrong } = requests({ ...now.current, intent });
     if (Object.keys(wrong).length) return fail(wrong);
-    setBusy(true);
+    starting.value = true;
     const ids = [];
     try {
-      const shown = await at.request();
+      const shown = await at.gather();
       for (const r of all) {
-        const p = await call('spawn', { ...r, ...shown });
+        const p = await call('spawn', { ...r, ...shown.request });
         ids.push(p.uuid);
         if (p.warnings?.length) said(`PID ${p.pid}: ${p.warnings.join('; ')}`);
       }
-      setIntent('');
-      at.clear();
-      go(ids.length > 1 ? href('compare', {}, { of: ids.join(',') }) : href('process', { id: ids[0] }));
+      sent(intent);
+      if (shown.files.length) at.sent(shown.files);
+      if (here.current) go(ids.length > 1 ? href('compare', {}, { of: ids.join(',') }) : href('process', { id: ids[0] }));
     } catch (err) {
       const text = plain(err) + (ids.length ? ` (${ids.length} of ${all.length} were started: see the overview)` : err.code === 'DOWN' ? ' It may have been started: look at the overview.' : '');
-      fail({ [belongs(err, now.current)]: text });
+      if (here.current) fail({ [belongs(err, now.current)]: text });
+      else failed(new Error('Not started: ' + text));
     }
-    setBusy(false);
+    starting.value = false;
   };
   const dirs = [...new Set([place.data?.dir, ...[...procs.value.rows.values()].filter((p) => !p.parent_uuid).map((p) => p.work_dir)])].filter(Boolean).slice(0, 30);
   const ready = (providers.data?.providers || []).filter((p) => p.available);

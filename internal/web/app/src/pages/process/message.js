@@ -3,13 +3,15 @@ import { html, useState } from '../../lib/html.js';
 import { call } from '../../lib/api.js';
 import { bytes, moment } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
-import { about, edit, input, result, turns } from '../../lib/turns.js';
+import { about, edit, input, parts, result, turns } from '../../lib/turns.js';
 import { failed } from '../../ui/toast.js';
 import { Lines } from '../../ui/lines.js';
 import { Markdown } from '../../ui/markdown.js';
+import { Previews } from '../../ui/preview.js';
 import { Line, Text } from '../../ui/text.js';
 
-const froms = { steer: 'said by a person', message: 'from another process', child: 'from a child', compaction: 'left by a compaction', user: 'said by a person' };
+const froms = { steer: 'said by a person', message: 'from another process', child: 'from a child', compaction: 'left by a compaction', user: 'said by a person', system: 'a notice to the agent' };
+const names = { message: 'message', child: 'message', compaction: 'system', system: 'system' }; // who speaks, where it is not the role
 const few = 60; // lines of an edit that are shown at once
 
 // useRest returns the text of a message as far as it was read, and a button that reads more of a long one.
@@ -47,17 +49,27 @@ function Act({ c, r, id, step, working }) {
   return html`<div class="act" data-tool=${c.name}>
     <details><summary><b class="tool"><${Line} value=${c.name} most=${60} /></b> <${Line} value=${about(c)} most=${140} class="mono" /> ${state}${told && !change ? html` <${Line} value=${told} most=${100} class="told" />` : ''}</summary>
       ${!change && html`<${Input} c=${c} />`}${r && html`<${Result} m=${r} id=${id} step=${step} />`}</details>
+    <${Previews} of=${r?.attachments} id=${id} />
     ${change && html`<${Lines} lines=${change.lines} start=${few} label=${'Change of ' + change.path.slice(0, 200)} />`}
   </div>`;
+}
+
+// Said is a message in words: those of the kernel around it stand apart.
+function Said({ m, text }) {
+  const words = (value) => html`<${Text} value=${value} class=${m.role === 'tool' ? 'mono' : ''} start=${m.role === 'tool' ? 600 : 4000} />`;
+  const p = parts(text, m);
+  const notice = (value) => value && html`<div class="notice-of"><small>system, a notice to the agent</small>${words(value)}</div>`;
+  return html`${notice(p.before)}${p.text.trim() && words(p.text)}${notice(p.behind)}`;
 }
 
 // Message is one message with its calls. thought is what the model has thought before it, as far as that was heard.
 export function Message({ m, calls = [], id, step = 0, thought = '', working = false }) {
   const [text, rest] = useRest(m, id, step);
   const body = m.role === 'system' ? html`<details><summary>${bytes(m.bytes)} of instructions</summary><${Text} value=${text} />${rest}</details>`
-    : html`${text.trim() && (m.role === 'assistant' ? html`<${Markdown} value=${text} />` : html`<${Text} value=${text} class=${m.role === 'tool' ? 'mono' : ''} start=${m.role === 'tool' ? 600 : 4000} />`)}${rest}`;
-  return html`<article class=${'message ' + m.role} data-n=${m.n}>
-    <header><b>${m.role === 'tool' ? 'result of an earlier call' : m.role}</b> <small>${froms[m.from] || ''} ${m.step ? html`<a href=${href('process', { id, tab: 'steps' }, { step: m.step })}>${m.role === 'user' ? 'after ' : ''}step ${m.step}</a>` : ''} ${moment(m.time)}${m.is_error ? html` <span class="badge bad">error</span>` : ''}${m.shortened ? ' · shortened by a compaction' : ''}</small></header>
+    : html`${text.trim() && (m.role === 'assistant' ? html`<${Markdown} value=${text} />` : html`<${Said} m=${m} text=${text} />`)}${rest}<${Previews} of=${m.attachments} id=${id} />`;
+  const name = m.role === 'tool' ? 'result of an earlier call' : (m.role === 'user' && names[m.from]) || m.role;
+  return html`<article class=${'message ' + (name === 'system' && m.role === 'user' ? 'notice-from' : m.role)} data-n=${m.n}>
+    <header><b>${name}</b> <small>${froms[m.from] || ''} ${m.step ? html`<a href=${href('process', { id, tab: 'steps' }, { step: m.step })}>${m.role === 'user' ? 'after ' : ''}step ${m.step}</a>` : ''} ${moment(m.time)}${m.is_error ? html` <span class="badge bad">error</span>` : ''}${m.shortened ? ' · shortened by a compaction' : ''}</small></header>
     ${thought && html`<${Thought} text=${thought} />`}
     ${body}
     ${calls.map(({ call: c, result: r }) => html`<${Act} key=${c.id} c=${c} r=${r} id=${id} step=${step} working=${working} />`)}
