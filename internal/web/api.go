@@ -44,7 +44,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, types.Errorf(types.ErrInvalid, name, "", "the body has to be application/json"))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, ipc.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, flowing{r.Body, http.NewResponseController(w), s.patience}, ipc.MaxBody))
 	if err != nil {
 		status, text := http.StatusBadRequest, "the body did not come: %w"
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -72,6 +72,18 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.pass(w, r, name, body)
+}
+
+// flowing is the body of a request from a browser that was let in: it may take long, as pictures do on a slow line, as long as some of it comes.
+type flowing struct {
+	io.ReadCloser
+	ctl      *http.ResponseController
+	patience time.Duration // for the next part
+}
+
+func (f flowing) Read(b []byte) (int, error) {
+	_ = f.ctl.SetReadDeadline(time.Now().Add(f.patience))
+	return f.ReadCloser.Read(b)
 }
 
 // pass sends a request to the daemon. When the browser leaves, the call ends there too.

@@ -28,7 +28,7 @@ const DefaultPort = 7718
 // Limits of the server.
 const (
 	headTimeout  = 10 * time.Second // for the header of a request
-	bodyTimeout  = 30 * time.Second // for the whole body of a request
+	bodyTimeout  = 30 * time.Second // for the whole body of a request; for its next part, of a browser that was let in
 	idleTimeout  = 2 * time.Minute  // of a connection between two requests
 	stallTimeout = 2 * time.Minute  // for a browser to take the next part of an answer
 	maxHead      = 64 << 10         // bytes
