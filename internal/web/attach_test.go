@@ -34,7 +34,7 @@ func onlooker(r llmtest.Request) llmtest.Reply {
 		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: "w", Name: "shell", Input: string(in)}}}
 	}
 	said := "shown:"
-	for w := 31; w <= 34; w++ {
+	for w := 30; w <= 34; w++ {
 		if b, err := pictureOf(w, 2); err == nil && bytes.Contains(r.Body, []byte(base64.StdEncoding.EncodeToString(b))) {
 			said += " " + strconv.Itoa(w)
 		}

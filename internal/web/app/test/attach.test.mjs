@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { kind, label, limits, look, pixels, size, together } from '../src/lib/attach.js';
+import { distinct, drawable, given, kind, label, limits, look, meansText, mediaOf, pixels, saved, size, together } from '../src/lib/attach.js';
+import { fit } from '../src/lib/picture.js';
+import { unsent } from '../src/lib/draft.js';
 import { belongs } from '../src/lib/start.js';
 
 const b = (s) => Uint8Array.from(s, (c) => c.charCodeAt(0));
@@ -48,4 +50,47 @@ test('one message takes so many files and bytes', () => {
   assert.match(together(of(21, 10)), /21 files are attached, and at most 20/);
   assert.equal(together(of(2, limits.all / 2)), '');
   assert.match(together(of(2, limits.all / 2 + 1)), /5\.2 MB together/);
+});
+
+test('a folder is told from files', () => {
+  const file = (name) => ({ name }), item = (name, isDirectory) => ({ kind: 'file', webkitGetAsEntry: () => ({ name, isDirectory }) });
+  const [a, b] = [file('a.png'), file('pictures')];
+  assert.deepEqual(given({ files: [a, b], items: [item('a.png', false), item('pictures', true)] }), { files: [a], folders: ['pictures'] });
+  assert.deepEqual(given({ files: [a], items: [{ kind: 'string' }, { kind: 'file' }] }), { files: [a], folders: [] });
+  assert.deepEqual(given(null), { files: [], folders: [] });
+});
+
+test('a table that is pasted is a text, and a picture is a picture', () => {
+  assert.equal(meansText(['text/plain', 'text/html', 'Files']), true);
+  assert.equal(meansText(['text/plain', 'text/rtf', 'Files']), true);
+  for (const types of [['Files'], ['text/html', 'Files'], ['text/plain', 'Files']]) assert.equal(meansText(types), false, types.join());
+});
+
+test('files of one name get names of their own', () => {
+  assert.equal(distinct('image.png', []), 'image.png');
+  assert.equal(distinct('image.png', ['image.png', 'image-2.png']), 'image-3.png');
+  assert.equal(distinct('.png', ['.png']), '.png-2');
+  assert.equal(distinct('none', ['none']), 'none-2');
+});
+
+test('a file is saved as what its content is, under a plain name', () => {
+  assert.equal(saved('a.png', 'image/png'), 'a.png');
+  assert.equal(saved('photo.JPEG', 'image/jpeg'), 'photo.JPEG');
+  assert.equal(saved('bill.pdf.exe', 'application/pdf'), 'bill.pdf.exe.pdf');
+  assert.equal(saved('gnp\u202e.exe', 'image/png'), 'gnp_.exe.png');
+  assert.equal(saved('../<b>&".html', 'image/gif'), '__b___.html.gif');
+  assert.equal(saved('', 'image/webp'), 'unnamed.webp');
+  assert.equal(mediaOf(b('<svg xmlns="http://www.w3.org/2000/svg">')), '');
+  assert.equal(mediaOf(b('%PDF-1.7')), 'application/pdf');
+});
+
+test('only what a browser can bear is drawn', () => {
+  const png = (w) => b(`\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0${String.fromCharCode(w >> 8, w & 255)}\0\0\0\x01`);
+  assert.equal(drawable(look('a.png', 70, png(8000))), true);
+  for (const [what, f] of [['too wide', look('a.png', 70, png(8001))], ['none', look('a.svg', 70, b('<svg>'))], ['a PDF', look('a.pdf', 70, b('%PDF-1.7'))], ['of unknown size', look('a.jpg', 70, b('\xff\xd8\xff\xe0\0\0'))], ['empty', look('a.png', 70, png(0))]]) assert.equal(drawable(f), false, what);
+  assert.deepEqual([fit(8000, 4000, 180, 120), fit(3, 2, 180, 120), fit(1, 8000, 180, 120)], [[180, 90], [3, 2], [1, 120]]);
+});
+
+test('what was typed while a message was sent stays', () => {
+  assert.deepEqual([unsent('a', 'a'), unsent('a b', 'a'), unsent('other', 'a')], ['', 'b', 'other']);
 });

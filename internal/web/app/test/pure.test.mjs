@@ -224,6 +224,13 @@ test('a curve is what was used, and what nobody knows is no zero', () => {
   assert.equal(s.dollars, 0.5);
 });
 
+test('a curve tells the last minute from all of it', () => {
+  const c = newCurve();
+  for (const [at, tokens] of [[1000, 5], [1741, 7], [1799, 9]]) addStep(c, { time: new Date(at * 1000).toISOString(), tokens, cost_usd: tokens / 10 });
+  const s = series(c, 1800, 1800);
+  assert.deepEqual([s.sum, s.lately, s.spent.toFixed(1)], [21, 9, '0.9']);
+});
+
 test('a curve forgets what is old', () => {
   const c = newCurve();
   for (let i = 0; i < 5000; i++) addStep(c, { time: new Date(i * 10e3).toISOString(), tokens: 1 });

@@ -5,7 +5,7 @@ import { hear, newSpeech, thoughts, underWay } from '../src/lib/speech.js';
 import { belongs, requests, span, tokens } from '../src/lib/start.js';
 import { groups } from '../src/lib/compare.js';
 import { notice } from '../src/lib/notice.js';
-import { about, changed, edit, result, turns } from '../src/lib/turns.js';
+import { about, changed, edit, parts, result, turns } from '../src/lib/turns.js';
 
 const bytes = (s) => Buffer.byteLength(s);
 
@@ -111,4 +111,13 @@ test('a notification tells of asks, and of the ends of what a person has started
   assert.deepEqual(notice({ kind: 'exited', exit: { code: 1 } }, p), { title: 'PID 3 (night‹U+202E›) failed: exit 1', body: 'do it', tag: 'end u' });
   assert.equal(notice({ kind: 'exited' }, p).title, 'PID 3 (night‹U+202E›) is done');
   assert.equal(notice({ kind: 'exited', exit: { code: 1 } }, { ...p, parent_uuid: 'v' }), null);
+});
+
+test('notices of the kernel stand apart from the words around which they are', () => {
+  const before = '[a fork of ü]', behind = '[left out]', text = `${before}\n\nmy wörds\n\n${behind}`;
+  const m = { bytes: bytes(text), notice_before: bytes(before), notice_behind: bytes(behind) };
+  assert.deepEqual(parts(text, m), { before, text: 'my wörds', behind });
+  assert.deepEqual(parts(text.slice(0, 20), m), { before, text: 'my wö', behind: '' }, 'what is not read yet');
+  assert.deepEqual(parts(before, { bytes: bytes(before), notice_before: bytes(before) }), { before, text: '', behind: '' });
+  assert.deepEqual(parts('plain ', { bytes: 6 }), { before: '', text: 'plain ', behind: '' });
 });
