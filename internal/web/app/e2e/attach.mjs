@@ -35,7 +35,8 @@ await scenario(async ({ page, problems }) => {
   await choose.setInputFiles([file('fake.png', Buffer.from('text')), file('wide.png', await picture(8001, 1)), file('large.png', Buffer.concat([a, Buffer.alloc(3932160)])), file('empty.png', Buffer.alloc(0))]);
   for (const words of ['fake.png is not attached: its content is no PNG', 'wide.png is not attached: the PNG image has 8001×1 pixels', 'large.png is not attached: the PNG image has 3.9 MB', 'empty.png is not attached: the file is empty']) await wrong.filter({ hasText: words }).waitFor();
   want((await page.locator('.attached .chip').count()) === 0, 'what cannot be shown is attached');
-  await forms('attach-refused');
+  await shot(page, 'attach-refused');
+  await accessible(page, 'files that are refused');
   await choose.setInputFiles([file('a.png', a), file('other.png', d)]);
   await chip('image a.png 31×2').waitFor();
   await page.getByRole('button', { name: 'Do not attach other.png' }).click();
@@ -138,11 +139,13 @@ await scenario(async ({ page, problems }) => {
   await forms('attach-steer');
   await page.getByRole('button', { name: 'Do not attach cut.png' }).click();
   await page.getByRole('button', { name: 'Do not attach e.pdf' }).click();
-  await page.locator('#field-files').setInputFiles([file('f.png', c)]);
+  await page.locator('#field-files').setInputFiles([file('<img src=x onerror=pwned=1>.png', c)]);
+  await page.locator('dialog .chip', { hasText: 'image <img src=x onerror=pwned=1>.png 33×2' }).waitFor();
   await page.locator('dialog').getByRole('button', { name: 'Send' }).click();
   await page.locator('.toast', { hasText: 'Sent' }).waitFor();
   await page.goBack();
-  await page.locator('.message.waits', { hasText: 'one more' }).waitFor();
+  await page.locator('.message.waits', { hasText: 'one more' }).getByRole('button', { name: 'Show image <img src=x onerror=pwned=1>.png' }).waitFor();
+  want((await page.locator('main img').count()) === 0 && (await page.evaluate(() => window.pwned)) === undefined, 'a name became markup');
   await forms('attach-waits');
   await ask('release');
   await until(async () => (await talk()).includes('shown: 31 32 33.'), 'all are shown: ' + await talk());
@@ -171,7 +174,7 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await talk()).includes('shown: 30 31 32 33 34'), 'the fork is shown all');
   await page.locator('.notice-of', { hasText: 'This process is a fork' }).waitFor();
   await until(() => drawn('.message.user:has-text("g.png") .previews canvas'), 'it is drawn for the fork');
-  await forms('attach-fork');
+  await shot(page, 'attach-fork');
   await page.goBack();
 
   // So many bytes as a message takes go through, and no more.
@@ -181,4 +184,14 @@ await scenario(async ({ page, problems }) => {
   await field.fill('and much');
   await field.press('Enter');
   await page.locator('.message.user', { hasText: '[image f.png 31×2, 1.3 MB]' }).waitFor();
+
+  // When no agent runs, the overview says how many have ended, and shows them at a click.
+  await until(async () => (await page.locator('.head .badge').textContent()).includes('done'), 'it has ended');
+  await page.goto(`${origin}/#/`);
+  const ended = page.getByRole('button', { name: 'Show the 2 that have ended' });
+  await ended.waitFor();
+  await shot(page, 'overview-ended');
+  await accessible(page, 'the overview when no agent runs');
+  await ended.click();
+  await until(async () => (await page.locator('.row[data-pid]').count()) === 2, 'both are shown');
 });

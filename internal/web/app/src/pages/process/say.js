@@ -32,6 +32,7 @@ export function Say({ p }) {
   const off = busy || wire.value.word !== 'live';
   const type = (v) => {
     out.key = '';
+    if (!v) out.problem.value = '';
     setText(v);
   };
   const send = async () => {
