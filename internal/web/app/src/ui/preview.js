@@ -1,7 +1,7 @@
 // Small previews of images and PDFs. A click shows them larger. A PDF is not drawn: what it holds would have to run.
 import { html, useEffect, useRef, useState } from '../lib/html.js';
 import { known, label, saved } from '../lib/attach.js';
-import { loader, paint } from '../lib/picture.js';
+import { fit, loader, paint } from '../lib/picture.js';
 import { line } from '../lib/visible.js';
 import { failed } from './toast.js';
 import { Line } from './text.js';
@@ -56,10 +56,12 @@ function Larger({ f, load, id, own, close }) {
 // Preview is one file that a click shows larger. load gives its bytes; id is another one for another file; own says that it is still the person's, who has it.
 export function Preview({ f, load, id, own = false }) {
   const [open, setOpen] = useState(false);
-  const [canvas, why] = usePicture(f, load, () => (own ? 56 : 180), () => (own ? 40 : 120), id);
+  const [wide, high] = own ? [56, 40] : [180, 120];
+  const [canvas, why] = usePicture(f, load, () => wide, () => high, id);
+  const [w, h] = fit(f.width || wide, f.height || high, wide, high); // its place, before it is drawn: nothing moves then
   const shows = f.what !== 'PDF' && !why;
   return html`<button type="button" class="preview" aria-haspopup="dialog" aria-label=${`Show ${line(label(f), 160)}`} title=${line(why ? `${label(f)}: ${why}` : label(f), 400)} onClick=${() => setOpen(true)}>
-      ${f.what !== 'PDF' && html`<canvas ref=${canvas} aria-hidden="true" hidden=${!shows} width="1" height="1"></canvas>`}${!shows && html`<span aria-hidden="true">${f.what === 'PDF' ? 'PDF' : 'image'}</span>`}</button>
+      ${f.what !== 'PDF' && html`<canvas ref=${canvas} aria-hidden="true" hidden=${!shows} width="1" height="1" style=${{ width: `${w}px`, aspectRatio: `${w} / ${h}` }}></canvas>`}${!shows && html`<span aria-hidden="true">${f.what === 'PDF' ? 'PDF' : 'image'}</span>`}</button>
     ${open && html`<${Larger} f=${f} load=${load} id=${id} own=${own} close=${() => setOpen(false)} />`}`;
 }
 
