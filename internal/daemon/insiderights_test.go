@@ -66,12 +66,13 @@ func TestAgentReadsNoConversationButThoseOfItsSubtree(t *testing.T) {
 	s.Wait(other.PID)
 	var script strings.Builder
 	for _, target := range []string{other.UUID.String(), "SELF"} {
-		script.WriteString(call("list_messages", `{"target":"`+target+`"}`) + call("list_steps", `{"target":"`+target+`"}`) + call("get_step_detail", `{"target":"`+target+`","step":1}`))
+		script.WriteString(call("list_messages", `{"target":"`+target+`"}`) + call("list_steps", `{"target":"`+target+`"}`) + call("get_step_detail", `{"target":"`+target+`","step":1}`) +
+			call("read_attachment", `{"target":"`+target+`","sha256":"`+strings.Repeat("0", 64)+`"}`))
 	}
 	s.Write("ask.sh", script.String())
 	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
-	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 || strings.Contains(w.Result, "a secret") || !strings.Contains(w.Result, `"content":"go"`) {
-		t.Errorf("%d of 3 were refused: %s", n, w.Result)
+	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 4 || strings.Contains(w.Result, "a secret") || !strings.Contains(w.Result, `"content":"go"`) {
+		t.Errorf("%d of 4 were refused: %s", n, w.Result)
 	}
 }
 

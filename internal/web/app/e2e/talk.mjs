@@ -74,8 +74,17 @@ await scenario(async ({ page, problems }) => {
   await page.goto(`${origin}/#/process/${busy}`);
   await page.locator('.act', { hasText: 'sleep' }).waitFor();
   await field.fill('and now say more');
+  await page.route('**/api/v1/steer', async (r) => { await r.fetch(); await r.abort(); }, { times: 1 }); // it is heard, and the answer lost
   await page.getByRole('button', { name: 'Send', exact: true }).click();
+  await page.locator('.say .problem', { hasText: 'does not answer' }).waitFor();
+  problems.length = 0; // that is told on the console
+  await page.reload();
+  await field.waitFor();
+  await page.locator('.wire.live').waitFor();
+  await field.press('Enter');
+  await until(async () => (await field.inputValue()) === '', 'it is sent again');
   await page.locator('.message.waits', { hasText: 'and now say more' }).waitFor();
+  want((await page.locator('.message.waits').count()) === 1, 'what is sent again after the page was loaded anew is heard twice');
   await forms('talk-waits');
   await ask('release');
   await until(async () => (await talk()).includes('You said more'), 'it was steered');

@@ -22,16 +22,39 @@ export function Waiting({ id, turn }) {
 
 const hints = { works: 'It hears it before its next step', suspended: 'It is resumed with it', ended: 'It has ended: it is resumed with it' };
 
+// under is where the key of a sending is kept that has no answer yet: what is sent again after the page was loaded anew is then heard once.
+const under = (id) => 'rnix-sending-' + id;
+
+function remember(id, text, key) {
+  try {
+    if (key) sessionStorage.setItem(under(id), JSON.stringify({ text, key }));
+    else sessionStorage.removeItem(under(id));
+  } catch { /* it lives as long as the page */ }
+}
+
+function remembered(id, text) {
+  try {
+    const s = JSON.parse(sessionStorage.getItem(under(id)));
+    return s?.text === text ? s.key : '';
+  } catch {
+    return '';
+  }
+}
+
 export function Say({ p }) {
   const [text, setText, sent] = useDraft(p.uuid);
   const out = shared('sending ' + p.uuid, () => ({ busy: signal(false), problem: signal(''), key: '' })); // an answer may come when a person is elsewhere, and comes back
   const busy = out.busy.value, problem = out.problem.value;
   const field = useRef();
-  const at = useAttach(p.uuid, () => { out.key = ''; });
+  const other = () => { // it is another message now
+    out.key = '';
+    remember(p.uuid, '', '');
+  };
+  const at = useAttach(p.uuid, other);
   const phase = ended(p) ? 'ended' : works(p) ? 'works' : 'suspended';
   const off = busy || wire.value.word !== 'live';
   const type = (v) => {
-    out.key = '';
+    other();
     if (!v) out.problem.value = '';
     setText(v);
   };
@@ -40,9 +63,11 @@ export function Say({ p }) {
     out.busy.value = true;
     try {
       const more = await at.gather();
-      out.key ||= crypto.randomUUID();
+      out.key ||= remembered(p.uuid, text) || crypto.randomUUID();
+      remember(p.uuid, text, out.key);
       const r = await say(p, text, out.key, more.request);
-      out.problem.value = out.key = '';
+      out.problem.value = '';
+      other();
       sent(text); // what was typed or attached meanwhile stays
       if (more.files.length) at.sent(more.files);
       if (r.warnings?.length) said(r.warnings.join('; '));
