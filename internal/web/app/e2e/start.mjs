@@ -48,6 +48,12 @@ await scenario(async ({ page, problems }) => {
   await refused('branch', 'main', 'main');
   want((await field('intent').locator('textarea').inputValue()) === 'write a poem <b>now</b>', 'a refusal loses the task');
   problems.length = 0; // the refusals are told on the console
+  await put('branch', '');
+  await page.route('**/api/v1/spawn', () => {}, { times: 1 }); // no answer comes before the page is loaded again
+  await start.click();
+  await page.getByRole('button', { name: 'Starting …' }).waitFor();
+  await page.reload();
+  await page.locator('.start .problem', { hasText: 'look at the overview before you start it again' }).waitFor();
   await page.reload();
   await until(async () => (await field('intent').locator('textarea').inputValue()) === 'write a poem <b>now</b>', 'a reload loses the task');
   want(!(await field('tree').getByRole('checkbox').isChecked()), 'the box of the work tree ticks itself');

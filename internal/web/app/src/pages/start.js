@@ -22,6 +22,16 @@ function load() {
   }
 }
 
+const mark = 'rnix-starting'; // that a start has no answer yet
+const left = 'This page was loaded again while an agent was being started. It may have been started: look at the overview before you start it again.';
+
+// A browser gives calls up when the page is about to go: that is no answer.
+let leaving = false;
+addEventListener('beforeunload', () => {
+  leaving = true;
+  setTimeout(() => { leaving = false; }, 5000); // if it stays after all
+});
+
 const levels = [['', 'as configured'], ['auto', 'auto: what works here'], ['bwrap', 'bwrap'], ['landlock', 'landlock'], ['off', 'off: not confined']];
 const nets = [['', 'as configured'], ['none', 'none'], ['hosts', 'hosts: only those allowed'], ['open', 'open']];
 const seldom = ['name', 'effort', 'steps', 'timeout', 'sandbox', 'net', 'hosts']; // stand behind More
@@ -36,8 +46,9 @@ function Start() {
   const [intent, setIntent, sent] = useDraft('start');
   const [v, setV] = useState(load);
   const now = useRef(v);
-  const [errors, setErrors] = useState({});
   const starting = shared('starting', () => signal(false)), busy = starting.value; // also when a person was elsewhere meanwhile
+  const [errors, setErrors] = useState(() => (!starting.peek() && sessionStorage.getItem(mark) ? { '': left } : {}));
+  useEffect(() => { if (!starting.peek()) sessionStorage.removeItem(mark); }, []);
   const [more, setMore] = useState(() => seldom.some((n) => v[n]));
   const form = useRef();
   const at = useAttach('start');
@@ -70,6 +81,7 @@ function Start() {
     const { requests: all, errors: wrong } = requests({ ...now.current, intent });
     if (Object.keys(wrong).length) return fail(wrong);
     starting.value = true;
+    sessionStorage.setItem(mark, '1');
     const ids = [];
     try {
       const shown = await at.gather();
@@ -87,6 +99,7 @@ function Start() {
       else failed(new Error('Not started: ' + text));
     }
     starting.value = false;
+    if (!leaving) sessionStorage.removeItem(mark);
   };
   const dirs = [...new Set([place.data?.dir, ...[...procs.value.rows.values()].filter((p) => !p.parent_uuid).map((p) => p.work_dir)])].filter(Boolean).slice(0, 30);
   const ready = (providers.data?.providers || []).filter((p) => p.available);
