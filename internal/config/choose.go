@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,8 +35,8 @@ type Fallback struct {
 }
 
 // Choose settles which provider and model a spawn gets: the caller's, else the agent's, else the
-// project's default, else the user's, else the first that is available, which is offline when no
-// model is connected. What somebody named is never replaced: if it does not exist the error is
+// project's default, else the user's, else the first that is available, else the user's only replay,
+// else offline. What somebody named is never replaced: if it does not exist the error is
 // NOT_FOUND with what was probably meant and the list; if it cannot be used, SERVICE_UNAVAILABLE
 // with the mend. It has no side effects of its own.
 func Choose(list []Provider, w Wish, available func(Provider) (bool, string)) (Choice, error) {
@@ -134,26 +135,37 @@ func (p *Provider) NeedsKey() bool {
 	return p.Problem == "" && (p.Driver == DriverAnthropic || p.Driver == DriverOpenAI || p.Driver == DriverOpenAICompat)
 }
 
-// automatic returns the first provider that is available. Offline comes last wherever it stands.
+// automatic returns the first provider that is available. Replays come after the models, and only one that is alone is
+// taken: of several, which is meant cannot be known. Offline comes last wherever it stands.
 func (c chooser) automatic() (Provider, string, error) {
 	var missing []string
-	for _, last := range []bool{false, true} {
-		for _, p := range c.list {
-			if !p.Automatic || (p.Driver == DriverOffline) != last {
-				continue
-			}
-			ok, detail := c.available(p)
-			switch {
-			case ok && last:
-				return p, "no model is connected; `rnix providers` says what each provider lacks", nil
-			case ok:
-				return p, "the first that is available: " + detail, nil
-			case !last:
-				missing = append(missing, p.Name+": "+detail)
-			}
+	var replays []Provider
+	var offline *Provider
+	for i, p := range c.list {
+		if !p.Automatic {
+			continue
+		}
+		ok, detail := c.available(p)
+		switch {
+		case ok && p.Driver == DriverOffline:
+			offline = cmp.Or(offline, &c.list[i])
+		case ok && p.Driver == DriverReplay:
+			replays = append(replays, p)
+		case ok:
+			return p, "the first that is available: " + detail, nil
+		case p.Driver != DriverOffline:
+			missing = append(missing, p.Name+": "+detail)
 		}
 	}
-	return Provider{}, "", types.Errorf(types.ErrUnavailable, "Provider", "", "no provider can be used: %s", strings.Join(missing, "; "))
+	switch {
+	case len(replays) == 1:
+		return replays[0], "the only one in your providers.yaml that can be used", nil
+	case offline == nil:
+		return Provider{}, "", types.Errorf(types.ErrUnavailable, "Provider", "", "no provider can be used: %s", strings.Join(missing, "; "))
+	case len(replays) > 1:
+		return *offline, "no model is connected, and several replays could be meant; choose one: --provider " + replays[0].Name, nil
+	}
+	return *offline, "no model is connected; `rnix providers` says what each provider lacks", nil
 }
 
 // fallback settles the second choice: the caller's; none if the caller named a provider; else the

@@ -223,6 +223,9 @@ func TestAvailabilityLooksAtTheClientsEnvironment(t *testing.T) {
 func TestChooseFollowsTheOrder(t *testing.T) {
 	list := append([]Provider{{Name: "local", Driver: DriverOpenAICompat, DefaultModel: "small", Automatic: true}, {Name: "test", Driver: DriverReplay}}, builtIns()...)
 	list[2].DefaultModel, list[2].ReasoningEffort = "big", "low"
+	for _, name := range []string{"tape", "film"} {
+		list = append(list, Provider{Name: name, Driver: DriverReplay, Automatic: true})
+	}
 	value := func(s string) Value[string] { return Value[string]{s, "f.yaml:1"} }
 	for _, c := range []struct {
 		name      string
@@ -241,7 +244,10 @@ func TestChooseFollowsTheOrder(t *testing.T) {
 		{"model of nobody", Wish{Model: "gone/x"}, "", "", "", "", "", types.ErrUnavailable, "no model is connected"},
 		{"model of the planner", Wish{Model: "offline/x"}, "", "offline", "x", "asked for", "", "", ""},
 		{"the user's own first", Wish{}, "anthropic local", "local", "small", "the first", "", "", ""},
-		{"replay is not automatic", Wish{}, "test", "offline", "", "no model", "", "", ""},
+		{"a project's replay is not automatic", Wish{}, "test", "offline", "", "no model", "", "", ""},
+		{"the user's only replay", Wish{}, "test tape", "tape", "", "the only one in your providers.yaml", "", "", ""},
+		{"one of two replays", Wish{}, "tape film", "offline", "", "choose one: --provider tape", "", "", ""},
+		{"a model before a replay", Wish{}, "tape claude", "claude", "", "the first that is available", "", "", ""},
 		{"flag", Wish{Provider: "claude", Agent: agent.Models{Provider: "openai", Preferred: "x"}, ProjectDefault: value("local")}, "claude openai local", "claude", "", "asked for", "", "", ""},
 		{"agent", Wish{Agent: agent.Models{Provider: "anthropic", Preferred: "x"}, ProjectDefault: value("local")}, "anthropic local", "anthropic", "x", "the agent asks", "", "", ""},
 		{"agent by prefix", Wish{Agent: agent.Models{Preferred: "anthropic/x"}, ProjectDefault: value("local")}, "anthropic local", "anthropic", "x", "the agent asks", "", "", ""},

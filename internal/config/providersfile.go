@@ -139,7 +139,7 @@ func (p *Providers) read(src []byte, file string, s Sources, project bool) Value
 			}
 			next.Problem = bad[0].String()
 		}
-		next.Automatic = next.Driver != DriverReplay && (!project || have != nil && have.Automatic)
+		next.Automatic = !project || have != nil && have.Automatic
 		if have != nil {
 			*have = next
 		} else {
