@@ -170,12 +170,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		sys: k, reaper: k.reaper, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
 		contexts: k.ctxMgr, stopped: &k.stopped, asks: cfg.Permissions != Permissions(NoPermissions{}), limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
 	}
-	k.kits = &kits{devices: cfg.Devices, depth: cfg.Limits.Depth, may: k.actions.may}
-	for _, path := range cfg.Devices.Paths() {
-		if !vfs.Below(path, mcpRoot) {
-			k.kits.tools = append(k.kits.tools, cfg.Devices.Tools(path)...)
-		}
-	}
+	k.kits = &kits{tools: deviceTools(cfg.Devices), devices: cfg.Devices, depth: cfg.Limits.Depth, may: k.actions.may}
 	k.asks = &asker{judge: cfg.Permissions, events: k.events, doing: k.doing, open: map[uint64]*question{}}
 	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing, ears: &k.ears}
 	k.outputs = &outputs{table: k.table, contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing, events: k.events}

@@ -91,8 +91,7 @@ func (ks *kits) made(p *Process) (*kit, error) {
 			spec = bringing(spec, p.opts.OutputSchema)
 		}
 		kt.meta[spec.Name] = kind
-		kt.list = append(kt.list, vfs.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Path: actions.Paths[kind],
-			Effect: cmp.Or(actions.Effects[kind], vfs.EffectNone), Independent: kind == loop.Spawn})
+		kt.list = append(kt.list, asTool(kind, &spec))
 	}
 	specs := make([]loop.ToolSpec, len(kt.list))
 	for i, t := range kt.list {
@@ -109,6 +108,33 @@ func (ks *kits) made(p *Process) (*kit, error) {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)
 	}
 	return kt, nil
+}
+
+// asTool is one of the kernel's own actions as the tool that a model sees.
+func asTool(kind loop.Kind, spec *loop.ToolSpec) vfs.Tool {
+	return vfs.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Path: actions.Paths[kind],
+		Effect: cmp.Or(actions.Effects[kind], vfs.EffectNone), Independent: kind == loop.Spawn}
+}
+
+// deviceTools returns the tools of the devices, without those of MCP servers, which are one process's each.
+func deviceTools(devices *vfs.DeviceRegistry) (out []vfs.Tool) {
+	for _, path := range devices.Paths() {
+		if !vfs.Below(path, mcpRoot) {
+			out = append(out, devices.Tools(path)...)
+		}
+	}
+	return out
+}
+
+// AllTools returns the tools of the devices and then the kernel's own actions, in the order in which they are offered. Which of them a process has
+// depends on its rights.
+func AllTools(devices *vfs.DeviceRegistry) []vfs.Tool {
+	out := deviceTools(devices)
+	for _, kind := range loop.Kinds {
+		spec := loop.Meta[kind]
+		out = append(out, asTool(kind, &spec))
+	}
+	return out
 }
 
 // weighs bounds the tokens of a tool. Ours are plain English in JSON: those of the kernel's own actions were counted to have a quarter of a token for a byte at most,

@@ -158,6 +158,20 @@ func ofProviders(a *app, word func(*ipc.Provider) string) completer {
 	})
 }
 
+func completeTools(a *app) completer {
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.ListTools, a.project(false))
+		if err != nil {
+			return nil
+		}
+		var out []cobra.Completion
+		for i := range r.Tools {
+			out = append(out, cobra.CompletionWithDesc(r.Tools[i].Name, cut(oneLine(r.Tools[i].Description), 60)))
+		}
+		return out
+	})
+}
+
 func completeServers(a *app) completer {
 	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
 		r, err := ipc.Call(ctx, c, ipc.MCPList, a.project(false))

@@ -75,7 +75,7 @@ func entries() []entry {
 		{"worktree", "run", worktreeCmd}, {"merge", "run", mergeCmd},
 		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"compare", "see", compareCmd}, {"restore", "run", restoreCmd},
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},
-		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"mcp", "set", mcpCmd}, {"trust", "set", trustCmd}, {"notify", "set", notifyCmd}, {"providers", "set", providersCmd}, {"models", "set", modelsCmd},
+		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"tools", "set", toolsCmd}, {"mcp", "set", mcpCmd}, {"trust", "set", trustCmd}, {"notify", "set", notifyCmd}, {"providers", "set", providersCmd}, {"models", "set", modelsCmd},
 		{"gc", "set", gcCmd}, {"keep", "set", keepCmd}, {"unarchive", "set", unarchiveCmd}, {"rm", "set", rmCmd}, {"du", "set", duCmd}, {"fsck", "set", fsckCmd},
 		{"test", "set", testCmd},
 		{"init", "set", initCmd}, {"doctor", "set", doctorCmd}, {"sandbox", "set", sandboxCmd}, {"daemon", "set", daemonCmd}, {"serve", "set", serveCmd}, {"version", "set", versionCmd},

@@ -9,7 +9,7 @@ import (
 
 // startCatalog gives the services that say what there is to start agents with, and what the name space has, what they need of the others.
 func startCatalog(d *Daemon, transports vfs.TransportFactory) {
-	d.catalog = &catalog.Service{Profiles: d.profiles, Models: d.models, Mounts: d.mounts, Mounter: d.kernel, Callers: d.access, Names: d.names, Transports: transports, Scratch: d.userScratch, Secrets: d.secrets}
+	d.catalog = &catalog.Service{Profiles: d.profiles, Devices: d.devices, Models: d.models, Mounts: d.mounts, Mounter: d.kernel, Callers: d.access, Names: d.names, Transports: transports, Scratch: d.userScratch, Secrets: d.secrets}
 	d.histories.Encoder, d.paths = d.catalog, &paths.Service{Agents: d.kernel, Space: d.kernel.VFS(), Devices: d.devices, Profiles: d.profiles, Callers: d.access, Scratch: d.userScratch}
 }
 

@@ -17,7 +17,7 @@ var kept = map[string]string{
 	"restore_files": "writes files", "remove_worktree": "writes files", "write_path": "writes anywhere", "read_path": "reads any file",
 	"list_path": "as read_path", "gc": "removes histories", "remove": "removes a history for good", "keep": "not asked for", "unarchive": "not asked for", "fsck": "can repair", "explain_sandbox": "not asked for", "same_caller": "of who serves others, about its callers",
 	"mcp_test": "starts a program", "mcp_mount": "as mcp_test", "mcp_unmount": "not asked for", "send": "speaks as nobody", "recv": "takes a message away from an agent", "join_group": "not asked for", "leave_group": "not asked for",
-	"signal_group": "reaches more than the page shows", "export_run": "hands a whole history out, for the command line to write down", "session_tools": "an agent's own", "session_call": "an agent's own", "session_judge": "an agent's own", "notify_test": "runs a program of the user's", "mcp_reload": "starts programs of the user's",
+	"signal_group": "reaches more than the page shows", "list_tools": "not asked for", "export_run": "hands a whole history out, for the command line to write down", "session_tools": "an agent's own", "session_call": "an agent's own", "session_judge": "an agent's own", "notify_test": "runs a program of the user's", "mcp_reload": "starts programs of the user's",
 }
 
 func TestEveryMethodOfTheWireIsDecided(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // Service answers what there is. Its fields are set before it is registered.
 type Service struct {
 	Profiles   Profiles
+	Devices    *vfs.DeviceRegistry
 	Models     Describer
 	Mounts     Mounts
 	Mounter    Mounter
@@ -72,6 +73,7 @@ func (c *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.Models, c.models)
 	service.Handle(on, ipc.ListAgents, c.agents)
 	service.Handle(on, ipc.ListSkills, c.skills)
+	service.Handle(on, ipc.ListTools, c.tools)
 	service.Handle(on, ipc.MCPList, c.mcpList)
 	service.Handle(on, ipc.MCPTest, c.mcpTest)
 	service.Handle(on, ipc.MCPMountAt, c.mcpMount)
