@@ -166,12 +166,26 @@ func giveAnswers(ctx context.Context, a *app, numbers []string, fill func(contex
 			if failed != nil {
 				a.out.fail(failed)
 			}
-			failed = err
+			failed = withMend(err, askOf(ctx, client, n))
 			continue
 		}
 		sayAnswer(a.out, &r, req.Input)
 	}
 	return failed
+}
+
+// askOf is the mend for the number of a process where that of an ask was wanted; empty if none of that process waits.
+func askOf(ctx context.Context, c *ipc.Client, n uint64) string {
+	r, err := ipc.Call(ctx, c, ipc.ListAsks, ipc.AsksRequest{MaxInput: 1})
+	if err != nil {
+		return ""
+	}
+	for i := range r.Asks {
+		if k := &r.Asks[i]; uint64(k.PID) == n {
+			return "PID " + k.PID.String() + " waits for the answer to ask " + strconv.FormatUint(k.Number, 10) + ": " + cut(oneLine(k.Text), 200)
+		}
+	}
+	return ""
 }
 
 // sayAnswer says what was answered; input is what is run instead, or empty.
@@ -190,7 +204,7 @@ func sayAnswer(out *output, r *ipc.AnswerResponse, input json.RawMessage) {
 	if len(input) > 0 {
 		verdict = "changed to: " + cut(oneLine(changedTo(&r.Ask, input)), 300)
 	}
-	out.talk("[kernel] PID %d: %s is %s", r.Ask.PID, oneLine(r.Ask.Text), verdict)
+	out.talk("[kernel] ask %d, PID %d: %s is %s", r.Ask.Number, r.Ask.PID, oneLine(r.Ask.Text), verdict)
 	if g := r.Grant; g != nil {
 		until := ""
 		if !g.Until.IsZero() {

@@ -296,7 +296,8 @@ func TestWaitTellsHowEachProcessEnded(t *testing.T) {
 		out  string
 	}{
 		{[]string{"3"}, 0, "three\n"}, {[]string{"4"}, ExitBudget, ""}, {[]string{"5"}, ExitSuspended, ""},
-		{[]string{"6", "--timeout", "1ms"}, ExitTimeout, ""}, {[]string{"x"}, ExitNotFound, ""}, {[]string{"x", "3", "4"}, ExitNotFound, "three\n"},
+		{[]string{"6", "--timeout", "1ms"}, ExitTimeout, ""}, {[]string{"x"}, ExitNotFound, ""}, {[]string{"x", "3", "4"}, ExitNotFound, "==> PID 3 <==\nthree\n"},
+		{[]string{"-q", "3", "3"}, 0, "three\nthree\n"}, {[]string{"3", "3"}, 0, "==> PID 3 <==\nthree\n\n==> PID 3 <==\nthree\n"},
 	} {
 		r := f.run(append([]string{"wait"}, c.args...)...)
 		if r.code != c.code || r.out != c.out {

@@ -16,7 +16,8 @@ func waitCmd(a *app) *cobra.Command {
 		Use:   "wait PROCESS...",
 		Short: "wait for a process to end and show its result",
 		Long: `Wait waits until each process has ended, writes its result to standard output, and exits with the
-code of the first one that did not complete. Ctrl+C ends the waiting and leaves the process alone.
+code of the first one that did not complete. Of several, each result has a line above that names its process
+(-q leaves it out). Ctrl+C ends the waiting and leaves the process alone.
 
 A daemon that crashes meanwhile is started again, and one that was stopped is waited for (RNIX_DAEMON_WAIT,
 default 30s); the processes are found again by their UUIDs.`,
@@ -46,6 +47,7 @@ func wait(ctx context.Context, f *follower, out *output, targets []string, timeo
 		until = time.Now().Add(timeout)
 	}
 	var first error
+	headed := false
 	procs := f.identify(ctx, targets)
 	for i := range procs {
 		r, err := f.wait(ctx, &procs[i], until)
@@ -55,6 +57,10 @@ func wait(ctx context.Context, f *follower, out *output, targets []string, timeo
 		case err == nil && r.Suspended:
 			err = showParked(ctx, f.client, out, &r, nil)
 		case err == nil:
+			if len(targets) > 1 && r.Result != "" {
+				headResult(out, r.PID, targets[i], headed)
+				headed = true
+			}
 			err = showEnd(out, &r, nil, nil, false)
 		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
 			err = withMend(types.Errorf(types.ErrTimeout, "Wait", targets[i], "it has not ended within %s", timeout), "it still works; see: rnix ps")
@@ -62,6 +68,21 @@ func wait(ctx context.Context, f *follower, out *output, targets []string, timeo
 		first = firstError(out, first, err, len(targets) > 1)
 	}
 	return first
+}
+
+// headResult says whose the following result is, as head and tail do for files.
+func headResult(out *output, pid types.PID, target string, further bool) {
+	if out.format != asText || out.quiet {
+		return
+	}
+	if further {
+		out.print("\n")
+	}
+	name := ""
+	if target != pid.String() {
+		name = " (" + oneLine(target) + ")"
+	}
+	out.print(out.out.paint(bold, "==> PID "+pid.String()+name+" <==") + "\n")
 }
 
 // whySuspended returns why a history is suspended on disk; "" if nothing can be said.

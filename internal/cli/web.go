@@ -3,11 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"net"
 	"os"
 	"os/signal"
-	"strconv"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,6 +24,7 @@ type webOptions struct {
 	chosen bool // the port was said
 	noOpen bool
 	detach bool
+	behind bool // it is the one in the background
 }
 
 func webCmd(a *app) *cobra.Command {
@@ -36,7 +36,8 @@ func webCmd(a *app) *cobra.Command {
 once, and opens it if there is a desktop. Enter in its terminal shows another link. Ending it ends no agent.
 
 With --detach it runs in the background, also when the terminal is closed and the daemon is started again,
-and its address stays. A browser that was let in lets others in on the page System.
+and its address stays; if one runs there already, its address is printed. A browser that was let in lets others
+in on the page System.
 
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
 What a page starts has the environment of this command, keys of model providers included.`,
@@ -52,14 +53,16 @@ What a page starts has the environment of this command, keys of model providers 
 	f.SortFlags = false
 	f.IntVar(&o.port, "port", web.DefaultPort, "where to listen; 0 = any that is free, as is the case when the default is taken")
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background: print the link and the PID, and leave it to serve")
+	f.BoolVar(&o.behind, "background", false, "be the program that --detach starts")
+	_ = f.MarkHidden("background")
 	f.BoolVar(&o.noOpen, "no-open", false, "only show the link")
 	return c
 }
 
 // webReady says where the dashboard is. The field names are those of --json.
 type webReady struct {
-	Link    string `json:"link"`    // lets one browser in, once
-	Address string `json:"address"` // for browsers that were let in
+	Link    string `json:"link,omitempty"` // lets one browser in, once; empty for one that has run before
+	Address string `json:"address"`        // for browsers that were let in
 	Port    int    `json:"port"`
 	PID     int    `json:"pid"` // of this program
 }
@@ -74,7 +77,7 @@ func (o *webOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.detach {
-		return o.background(ctx)
+		return o.background(ctx, filepath.Dir(client.Socket()))
 	}
 	if err := proc.HideMemory(); err != nil { // the person's keys are in it
 		a.out.warn(err.Error())
@@ -85,6 +88,9 @@ func (o *webOptions) run(ctx context.Context) error {
 	}
 	s := web.New(web.Options{Socket: client.Socket(), Env: a.host.Environ, Dir: a.host.Dir, Doctor: examiner(a, client)}, l)
 	ready := webReady{s.Link(), s.Address(), l.Addr().(*net.TCPAddr).Port, os.Getpid()}
+	if o.behind {
+		defer noteBackground(filepath.Dir(client.Socket()), &ready)()
+	}
 	if a.out.json() {
 		a.out.object(&ready)
 	} else {
@@ -121,36 +127,6 @@ func (o *webOptions) run(ctx context.Context) error {
 			}
 		}
 	})
-}
-
-// background starts the dashboard as a program of its own.
-func (o *webOptions) background(ctx context.Context) error {
-	a := o.app
-	exe, err := os.Executable()
-	if err != nil {
-		return types.Errorf(types.ErrInternal, "Background", "", "the path of this program is unknown: %w", err)
-	}
-	line, err := web.Background(ctx, exe, a.host.Dir, []string{"web", "--json", "--no-open", "--port", strconv.Itoa(o.port)}, a.host.Environ)
-	if err != nil {
-		return err
-	}
-	var ready struct {
-		webReady
-		Error *types.WireError `json:"error"`
-	}
-	switch err := json.Unmarshal([]byte(line), &ready); {
-	case err != nil:
-		return types.Errorf(types.ErrInternal, "Background", "", "what the dashboard says is not understood: %w", err)
-	case ready.Error != nil:
-		return ready.Error.FromWire()
-	}
-	if a.out.json() {
-		a.out.object(&ready.webReady)
-		return nil
-	}
-	a.out.print("dashboard  " + ready.Link + "\n")
-	a.out.talk("the link lets one browser in, once; the dashboard runs in the background as PID %d and is ended with: kill %d", ready.PID, ready.PID)
-	return nil
 }
 
 // examiner returns what makes the checks of doctor for the page, with the daemon that there is: none is started for them.
