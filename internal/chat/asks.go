@@ -39,6 +39,9 @@ const (
 // askAfter is how long nothing must be typed before a question takes the keys.
 const askAfter = 400 * time.Millisecond
 
+// whyRows is how many lines of the reason of a refusal are shown while it is typed.
+const whyRows = 3
+
 // readAsks reads what the person is asked.
 func readAsks(m *Model) tea.Cmd {
 	if m.id == (ipc.Ask{}.UUID) || m.away {
@@ -56,7 +59,7 @@ func readAsks(m *Model) tea.Cmd {
 				return nil
 			}
 			if !m.ask.sent {
-				m.say("it was answered elsewhere, or is not waited for any more")
+				remark(m, dim, "answered elsewhere, or not waited for any more: "+m.ask.Text)
 			}
 			m.ask = nil
 		}
@@ -222,6 +225,9 @@ func (a *asking) answer(m *Model, fill func(*ipc.AnswerRequest)) tea.Cmd {
 		}
 		m.block("call")
 		m.print(tui.Cut(m.t, paint(m.t, st, tui.Pick(m.t, "  ⎿ ", "  - ")+what)+tui.Line(m.t, k.Text), m.md.w))
+		if why := strings.TrimSpace(req.Because); why != "" {
+			m.print(wrap(m.t, []span{{tui.Line(m.t, why), 0}}, paint(m.t, dim, "    because: "), "    ", m.md.w)...)
+		}
 		if m.ask != nil && m.ask.Number == k.Number {
 			m.ask = nil
 		}
@@ -259,6 +265,9 @@ func (a *asking) view(m *Model, n int) (box []string, x, y int) {
 		lines = append(lines, hardWrap(t, []span{{l, 0}}, m.w-4)...)
 	}
 	room := max(n-3, 1)
+	if a.mode == askWhy {
+		room = max(n-2-whyRows, 1)
+	}
 	if len(lines) > room {
 		cut := len(lines) - room + 1
 		lines = append(lines[:room-1], paint(t, dim, "... "+strconv.Itoa(cut)+" lines more; see all of it with: rnix asks"))
@@ -272,14 +281,22 @@ func (a *asking) view(m *Model, n int) (box []string, x, y int) {
 	if a.mode == askWhy {
 		lead := "deny; why (may be empty): "
 		rows, x, y := a.ed.rows(t, max(m.w-len(lead)-2, 8))
-		box = append(box, paint(t, bold, lead)+rows[y])
-		return box, len(lead) + x, len(box) - 1
+		from := max(min(y, len(rows)-whyRows), 0)
+		at := len(box) + y - from
+		for i, r := range rows[from:min(from+whyRows, len(rows))] {
+			head := strings.Repeat(" ", len(lead))
+			if i == 0 {
+				head = paint(t, bold, lead)
+			}
+			box = append(box, head+r)
+		}
+		return box, len(lead) + x, at
 	}
 	key := func(k, what string) string { return paint(t, cyan, k) + " " + what + "  " }
 	if a.sent {
 		return append(box, paint(t, dim, "...")), 0, -1
 	}
-	return append(box, key("y", "allow")+key("n", "deny")+key("a", "always, this process")+key("f", "its family")+key("e", "edit")), 0, -1
+	return append(box, key("y", "allow")+key("n", "deny")+key("a", "always for this process")+key("f", "always for its family")+key("e", "edit")), 0, -1
 }
 
 // question draws a question of an agent, with what it proposes.

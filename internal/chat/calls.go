@@ -147,6 +147,11 @@ func foldedLines(m *Model, k *openCall, text string, failed bool) (out []string)
 	}
 	out = moreLines(m, n)
 	for _, l := range lines[n:] {
+		if failed { // why stands at its end, as the reason of a person does
+			lead := paint(m.t, dim, tui.Pick(m.t, "  │ ", "  | "))
+			out = append(out, wrap(m.t, []span{{bounded(l, 1<<10), dim}}, lead, lead, m.md.w)...)
+			continue
+		}
 		out = append(out, belowLine(m, dim, l))
 	}
 	return out

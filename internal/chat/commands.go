@@ -113,12 +113,7 @@ func setModel(m *Model, arg string) tea.Cmd {
 		m.say("the model is " + modelName(m.t, &m.detail) + "; change it with /model MODEL (see: rnix providers)")
 		return nil
 	}
-	if m.next.model = arg; m.phase == working {
-		m.say("your next message after the end of this run goes to " + arg)
-		return nil
-	}
-	m.say("your next message goes to " + arg)
-	return nil
+	return chooseModel(m, arg)
 }
 
 func setAgent(m *Model, arg string) tea.Cmd {
@@ -364,13 +359,13 @@ func undo(m *Model, _ string) tea.Cmd {
 // undone lets the next message continue before another one.
 func undone(m *Model, last input) {
 	old := addressOf(m)
-	m.keep(last.text)
+	m.ed.remember(last.text) // not where it is typed: an Enter too many would send it again
 	if last.first {
-		_ = beginAnew(m, "your next message begins anew")
+		_ = beginAnew(m, "your next message begins anew; Up brings the last one back")
 		return
 	}
 	m.next.fork, m.next.cwd, m.next.from = &last.step, m.detail.WorkDir, last.n
 	m.script.inputs = slices.Delete(m.script.inputs, len(m.script.inputs)-1, len(m.script.inputs))
 	m.block("note")
-	m.print(paint(m.t, dim, tui.Cut(m.t, fmt.Sprintf("your next message continues at the end of step %d, in a fork; what came behind stays in: rnix attach %s", last.step, tui.Line(m.t, old)), m.w-1)))
+	m.print(wrap(m.t, []span{{fmt.Sprintf("your next message continues at the end of step %d, in a fork; Up brings the last one back; what came behind stays in: rnix attach %s", last.step, tui.Line(m.t, old)), dim}}, "", "", m.w-1)...)
 }

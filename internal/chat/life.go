@@ -216,7 +216,7 @@ func finishRun(m *Model) {
 	}
 	m.kids = nil
 	d := &m.detail
-	if res := strings.TrimSpace(d.Result); res != "" && d.Exit != nil && d.Exit.Code == types.ExitOK && res != strings.TrimSpace(m.script.answer) {
+	if res := strings.TrimSpace(d.Result); res != "" && d.Exit != nil && d.Exit.Answered() && res != strings.TrimSpace(m.script.answer) {
 		m.block("answer")
 		m.script.answer = res
 		m.print(m.md.write(res)...)
@@ -231,6 +231,9 @@ func finishRun(m *Model) {
 		m.block("end")
 		m.print(wrap(m.t, []span{{suspensionText(m), yellow}}, "", "", m.md.w)...)
 	case d.Exit == nil || d.Exit.Code == types.ExitOK:
+	case d.Exit.Code == types.ExitRefused:
+		m.block("end")
+		m.print(paint(m.t, yellow, "the agent ended"+took+" after a call that was refused; say what to do instead"))
 	case d.Exit.Code == types.ExitCancelled:
 		m.block("end")
 		m.print(paint(m.t, yellow, "interrupted"+took+"; say what to do instead"))

@@ -34,14 +34,15 @@ type Model struct {
 	after func(time.Duration, tea.Msg) tea.Cmd
 	w, h  int
 
-	phase  phase
-	id     types.UUID
-	detail ipc.ProcDetail // as it was known last
-	used   int            // of the context window, in thousandths; 0 = not known
-	next   start          // what the next message begins with
-	away   bool           // no daemon answers
-	lost   bool           // ... and none has come back
-	back   time.Time      // when one has
+	phase   phase
+	id      types.UUID
+	detail  ipc.ProcDetail // as it was known last
+	used    int            // of the context window, in thousandths; 0 = not known
+	next    start          // what the next message begins with
+	doubted string         // the model that was named last and is not known
+	away    bool           // no daemon answers
+	lost    bool           // ... and none has come back
+	back    time.Time      // when one has
 
 	conv    int // the number of the conversation; what was asked for an earlier one is not listened to
 	ev      stream

@@ -130,7 +130,11 @@ func workLine(m *Model) string {
 	if n := len(m.kids); n > 0 {
 		parts = append(parts, plural(n, "child works", "children work"))
 	}
-	return spinnerOf(m) + " " + tui.Cut(m.t, strings.Join(parts, dot), max(m.w-44, 10)) + paint(m.t, dim, dot+elapsedSince(m, m.began)+dot+"Esc interrupts")
+	took := elapsedSince(m, m.began)
+	if len(m.script.open) > 0 { // the call above has a time, too, which began later
+		took += " in all"
+	}
+	return spinnerOf(m) + " " + tui.Cut(m.t, strings.Join(parts, dot), max(m.w-44, 10)) + paint(m.t, dim, dot+took+dot+"Esc interrupts")
 }
 
 // typedBox is what is being typed, in at most n lines.

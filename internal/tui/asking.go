@@ -383,8 +383,8 @@ func askKeys() []binding {
 	return []binding{
 		key(inAsk, "y", "allow this call, or answer a question", "allow, answer", allow(func(*ipc.AnswerRequest) {})),
 		key(inAsk, "d", "deny it, with a reason or without", "deny", askDeny),
-		key(inAsk, "p", "allow it, and the same again by this process", "for process", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForProcess })),
-		key(inAsk, "f", "allow it, and the same again by its family", "for family", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForFamily })),
+		key(inAsk, "p", "allow it, and the same again by this process", "allow process", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForProcess })),
+		key(inAsk, "f", "allow it, and the same again by its family", "allow family", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForFamily })),
 		key(inAsk, "t", "allow it, and the same again by its family for an hour", "", allow(func(r *ipc.AnswerRequest) { r.ForMs = grantTime.Milliseconds() })),
 		key(inAsk, "e", "change what runs, and allow that", "edit", askChange),
 		key(inAsk, "n", "the next call of this process that waits", "", act(func(m *Model) { m.asking.next(m) })),

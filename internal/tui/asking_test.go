@@ -159,7 +159,7 @@ func TestAProcessThatAsksStandsOut(t *testing.T) {
 
 func TestAllThatIsAskedIsSeenIn80Columns(t *testing.T) {
 	b, _ := asksBench(t, nil)
-	for _, want := range []string{"PID 7 (agent07) wants to call shell", "below PID 1 lead > PID 2", "ask 1", "rule shell echo *", "echo 1", "y allow", "d deny", "p for process", "f for family"} {
+	for _, want := range []string{"PID 7 (agent07) wants to call shell", "below PID 1 lead > PID 2", "ask 1", "rule shell echo *", "echo 1", "y allow", "d deny", "p allow process", "f allow family"} {
 		b.sees(want)
 	}
 	for i, line := range strings.Split(b.screenText(), "\n") {
