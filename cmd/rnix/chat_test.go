@@ -143,9 +143,9 @@ func TestTwoPersonsTalkToOneAgentOverACrash(t *testing.T) {
 	s.keys("n")
 	s.sees("deny; why")
 	s.keys("not that one", "Enter")
-	s.sees("denied: shell rm -rf build", "● shell rm -rf build  failed", "Done.", "say what is next")
+	s.sees("denied: shell rm -rf build", "● shell rm -rf build  refused", "Done.", "say what is next")
 	s.tmux("select-pane", "-t", first)
-	s.sees("● shell rm -rf build  failed", "Done.", "say what is next")
+	s.sees("● shell rm -rf build  refused", "Done.", "say what is next")
 	s.keys("what now", "Enter")
 	s.sees("You said 8 bytes: what now", "say what is next")
 	s.tmux("select-pane", "-t", second)
@@ -212,7 +212,9 @@ func TestAPersonGoesBackInAConversation(t *testing.T) {
 	s.keys("/undo", "Enter")
 	s.sees("before you said: write the file", "D made.txt", "y yes")
 	s.keys("y")
-	s.sees("1 removed; take it back with:", "in a fork", "› write the file")
+	s.sees("1 removed; take it back with:", "in a fork; Up brings the last")
+	s.keys("Up")
+	s.sees("› write the file")
 	if _, err := os.Stat(made); err == nil {
 		t.Error("the file is still there")
 	}

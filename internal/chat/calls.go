@@ -62,6 +62,9 @@ func about(tool, input string) string {
 	return strings.Join(parts, " ")
 }
 
+// refusal begins the result of a call that was not made because it may not be.
+const refusal = "error (permission): "
+
 // exitLine is the last line of what a command has printed.
 var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n?\[exit code (\d+), ([^\]\n]*)\]\s*$`) })
 
@@ -89,6 +92,8 @@ func showResult(m *Model, c *ipc.ConversationMessage) {
 	}
 	a := green
 	switch {
+	case c.IsError && strings.HasPrefix(text, refusal):
+		a, state = yellow, "refused"
 	case c.IsError:
 		a, state = red, "failed"
 	case state != "ok":

@@ -16,7 +16,7 @@ func TestAnAgentThatAnsweredAfterARefusalHasNotFailed(t *testing.T) {
 	end.Exit, end.Result = &types.ExitStatus{Code: types.ExitRefused, Reason: types.ReasonRefused}, "I could not push."
 	d.reply["get_proc_detail"] = end
 	d.hears(ipc.Event{Kind: "exited"})
-	if text := d.printed(); strings.Contains(text, "failed") || !strings.Contains(text, "I could not push.") || !strings.Contains(text, "after a call that was refused; say what to do instead") {
+	if text := d.printed(); strings.Contains(text, "failed") || !strings.Contains(text, "I could not push.") || !strings.Contains(text, "a call was refused; say what to do instead") {
 		t.Errorf("printed:\n%s", text)
 	}
 }
@@ -38,7 +38,11 @@ func TestTheReasonOfADenialIsShownWhole(t *testing.T) {
 	if text := d.printed(); !whole(text) {
 		t.Errorf("printed:\n%s", text)
 	}
-	call := openCall{name: "shell", input: `{"command":"git push"}`}
+	call := openCall{id: "1", name: "shell", input: `{"command":"git push"}`}
+	d.m.script.open = []openCall{call}
+	if showResult(d.m, &ipc.ConversationMessage{Role: "tool", ToolCallID: "1", IsError: true, Content: refusal + "a person has refused this call"}); !strings.Contains(strings.Join(d.m.out.lines, "\n"), "git push  refused") {
+		t.Errorf("the call: %q", d.m.out.lines)
+	}
 	if text := strings.Join(foldedLines(d.m, &call, "a person has refused this call: "+why, true), "\n"); !whole(text) {
 		t.Errorf("the result:\n%s", text)
 	}

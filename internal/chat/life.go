@@ -233,7 +233,7 @@ func finishRun(m *Model) {
 	case d.Exit == nil || d.Exit.Code == types.ExitOK:
 	case d.Exit.Code == types.ExitRefused:
 		m.block("end")
-		m.print(paint(m.t, yellow, "the agent ended"+took+" after a call that was refused; say what to do instead"))
+		m.print(paint(m.t, yellow, "ended"+took+": a call was refused; say what to do instead"))
 	case d.Exit.Code == types.ExitCancelled:
 		m.block("end")
 		m.print(paint(m.t, yellow, "interrupted"+took+"; say what to do instead"))

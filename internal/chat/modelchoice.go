@@ -92,9 +92,9 @@ func doubt(name, provider string, known []ipc.Model) string {
 	case len(close) > 0:
 		text += "; did you mean " + strings.Join(close[:min(len(close), nearModels)], " or ") + "?"
 	case len(usable) > 0:
-		text += "; known are " + strings.Join(usable[:min(len(usable), nearModels)], ", ") + " (see: rnix models)"
+		text += "; known are " + strings.Join(usable[:min(len(usable), nearModels)], ", ") + " (see: rnix models)."
 	default:
-		text += " (see: rnix models)"
+		text += " (see: rnix models)."
 	}
-	return text + " It is taken all the same if you say it again."
+	return text + " Say it again to take it all the same."
 }
