@@ -70,6 +70,7 @@ type app struct {
 	heard   *atomic.Bool // the daemon has answered since the command began to look
 	filled  *atomic.Bool // a program fills the terminal
 	unknown error        // the command whose help was asked for is none
+	allHelp bool         // the help of the program is wanted as a whole
 }
 
 func newApp(h Host) (*app, error) {

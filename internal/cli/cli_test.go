@@ -86,8 +86,24 @@ func TestHelpSaysTheExitCodes(t *testing.T) {
 	if r := f.run("wait", "--help"); r.code != 0 || !strings.Contains(r.out, "  124  a time limit was reached") {
 		t.Errorf("%+v", r)
 	}
-	if r := f.run(); r.code != 0 || !strings.Contains(r.out, "Run and steer agents:") {
+	if r := f.run("help", "--all"); r.code != 0 || !strings.Contains(r.out, "Run and steer agents:") || !strings.Contains(r.out, "--max-steps") {
 		t.Errorf("%+v", r)
+	}
+	first := f.run("help")
+	if n := strings.Count(first.out, "\n"); first.code != 0 || n > 45 || !strings.Contains(first.out, "rnix help --all ") {
+		t.Errorf("%d lines: %+v", n, first)
+	}
+	for _, g := range daily {
+		for _, name := range g.names {
+			if !strings.Contains(first.out, "\n  "+name+" ") {
+				t.Errorf("%s is not in the first help:\n%s", name, first.out)
+			}
+		}
+	}
+	for _, args := range [][]string{nil, {"--help"}, {"-h"}} {
+		if r := f.run(args...); r != first {
+			t.Errorf("%q: %+v", args, r)
+		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := f.run("completion", shell); r.code != 0 || !strings.Contains(r.out, "rnix") {

@@ -22,6 +22,10 @@ func showHelp(usual func(*cobra.Command, []string), a *app) func(*cobra.Command,
 			c.SetOut(to)
 			fmt.Fprint(to, fit(text.String(), a.out.out.width))
 		}()
+		if !c.HasParent() && !a.allHelp {
+			firstHelp(&text, c)
+			return
+		}
 		if !c.Runnable() && !c.HasSubCommands() {
 			fmt.Fprintln(&text, strings.TrimRight(c.Long, "\n"))
 			return
@@ -46,12 +50,12 @@ func unknownHelp(c *cobra.Command) error {
 }
 
 // helpCmd shows the help of a command or a topic.
-func helpCmd(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
+func helpCmd(a *app, root *cobra.Command) *cobra.Command {
+	c := &cobra.Command{
 		Use:                   "help [COMMAND]",
 		Short:                 "show the help of a command or of a topic",
-		Long:                  "Help shows the help of a command, or of one of the topics exit-codes and environment.",
-		Example:               examples(`rnix help run`, `rnix help daemon stop`, `rnix help exit-codes`),
+		Long:                  "Help shows what a first look needs, with --all every command and flag; or the help of a command, or of one\nof the topics exit-codes and environment.",
+		Example:               examples(`rnix help --all`, `rnix help run`, `rnix help daemon stop`, `rnix help exit-codes`),
 		Annotations:           exits("0 2"),
 		GroupID:               "set",
 		DisableFlagsInUseLine: true,
@@ -80,6 +84,8 @@ func helpCmd(root *cobra.Command) *cobra.Command {
 			return c.Help()
 		},
 	}
+	c.Flags().BoolVarP(&a.allHelp, "all", "a", false, "every command and flag")
+	return c
 }
 
 // unknownTopic says what may have been meant by a word behind help.

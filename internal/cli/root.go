@@ -26,7 +26,7 @@ Processes are named by PID, by a UUID or its beginning or end, or by name.`,
 		Example: examples(`rnix`, `rnix "Report on this project"`,
 			`rnix "Fix the failing test" --agent assistant --max-steps 30`,
 			`rnix run --detach --name night "Review all open TODOs"`,
-			`rnix ps`, `rnix log -f night`, `rnix resume night`, `rnix help exit-codes`),
+			`rnix ps`, `rnix log -f night`, `rnix resume night`),
 		Version:       a.host.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -52,7 +52,7 @@ Processes are named by PID, by a UUID or its beginning or end, or by name.`,
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run and steer agents:"}, &cobra.Group{ID: "see", Title: "See what they do:"},
 		&cobra.Group{ID: "set", Title: "Set up and check:"})
 	addCommands(a, root)
-	root.SetHelpCommand(helpCmd(root))
+	root.SetHelpCommand(helpCmd(a, root))
 	root.SetHelpFunc(showHelp(root.HelpFunc(), a))
 	return root
 }
@@ -274,5 +274,8 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
                       where they are reached, for another server with the same API
   ANTHROPIC_MODEL, OPENAI_MODEL
                       their default models
+  BRAVE_API_KEY, TAVILY_API_KEY
+                      the key of the search engine that the tool web_search asks, if web.search in your own
+                      config.yaml names one (init writes an example into .rnix/config.yaml)
   The keys of model providers are read from your environment at each run and are never written
   down; which one a provider uses is shown by: rnix providers`

@@ -69,7 +69,7 @@ func TestCommandsWithOthersBelowThemShowTheirHelp(t *testing.T) {
 	}
 	for topic, wants := range map[string][]string{"daemon stop": {"rnix daemon stop"}, "help": {"rnix help [COMMAND]"},
 		"test run":    {"the commands of a case run as you", "Read the script.yaml of a stranger's case first"},
-		"environment": {"RNIX_DATA_DIR", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"}} {
+		"environment": {"RNIX_DATA_DIR", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "web_search"}} {
 		r := f.run(append([]string{"help"}, strings.Fields(topic)...)...)
 		if r.code != 0 || strings.HasSuffix(r.out, "\n\n") {
 			t.Errorf("%s: %+v", topic, r)

@@ -224,18 +224,26 @@ func TestTheStarterFilesAreRightAndNothingIsOverwritten(t *testing.T) {
 
 // TestTheExamplesInTheStarterFilesAreRight reads them with their comment marks taken off.
 func TestTheExamplesInTheStarterFilesAreRight(t *testing.T) {
-	files := map[string]string{}
-	for name, text := range Template() {
-		if !strings.HasSuffix(name, ".yaml") {
-			continue
-		}
+	uncommented := func(text string) string {
 		lines := strings.Split(text, "\n")
 		for i, l := range lines {
 			if rest, ok := strings.CutPrefix(l, "#"); ok && strings.Contains(l, ": ") || strings.HasSuffix(l, ":") {
 				lines[i] = strings.TrimPrefix(rest, " ")
 			}
 		}
-		files[name] = strings.Join(lines, "\n")
+		return strings.Join(lines, "\n")
+	}
+	files := map[string]string{}
+	for name, text := range Template() {
+		text, own, _ := strings.Cut(text, "# Only your own config.yaml")
+		if strings.HasSuffix(name, ".yaml") {
+			files[name] = uncommented(text)
+		}
+		if _, own, _ = strings.Cut(own, "\n"); own != "" {
+			if c := Load(sources(t, map[string]string{"user/config.yaml": uncommented(own)})); len(c.Problems) != 0 || c.Search.Engine.V != "brave" {
+				t.Errorf("%s, for the user: %v\n%s", name, c.Problems, own)
+			}
+		}
 	}
 	dir := t.TempDir()
 	if _, _, err := Init(dir, files); err != nil {

@@ -35,7 +35,10 @@ func Template() map[string]string {
 # checkpoint:                # whichever comes first
 #   every_steps: 5           # 0 = not by steps
 #   every_seconds: 30        # 0 = not by time
-# Only your own config.yaml may have the sections gc, daemon, snapshots, disk, budget, heartbeat and platform.
+# Only your own config.yaml (~/.config/rnix) may have the sections gc, daemon, snapshots, disk, budget, heartbeat, platform and web, such as:
+# web:
+#   search:                  # gives agents the tool web_search; they need a network besides (--net, --allow-host)
+#     engine: brave          # or tavily; their keys: BRAVE_API_KEY, TAVILY_API_KEY. Or searxng, with the url of yours
 `,
 		".rnix/mcp.yaml": `# MCP servers. An agent uses those that its agent.yaml names under "mcp".
 # Secrets stand here as ${VARIABLE}, never as themselves.
