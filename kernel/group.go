@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"rnix/types"
 )
@@ -56,7 +55,7 @@ func (k *KernelImpl) GetProcGroup(id types.PGID) ([]types.PID, error) {
 	for i, p := range members {
 		out[i] = p.PID
 	}
-	c.ends(groupArg(id), strconv.Itoa(len(out))+" members", nil)
+	c.ends(groupArg(id), types.Counted(len(out), "member", "members"), nil)
 	return out, nil
 }
 

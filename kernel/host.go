@@ -59,7 +59,7 @@ func (h host) Prompt() (*rnixctx.PromptResult, error) {
 		c.ends("", "", err)
 		return nil, err
 	}
-	c.ends("", strconv.Itoa(len(r.Messages))+" messages", nil)
+	c.ends("", types.Counted(len(r.Messages), "message", "messages"), nil)
 	return r, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/event"
 	"rnix/internal/step"
+	"rnix/types"
 )
 
 // postman is what the loop of a process sees of its mailbox.
@@ -109,6 +110,6 @@ func (h postman) Leave(final bool) (mail bool, note string) {
 // undelivered says in the log that a process has ended before it got all messages.
 func (ml *mailer) undelivered(p *Process) {
 	if n := p.box.Len(); n > 0 && p.opts.Body == nil {
-		ml.events.Put(&event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: strconv.Itoa(n) + " messages were not delivered; they are if it is resumed"})
+		ml.events.Put(&event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: types.Counted(n, "message was", "messages were") + " not delivered, and will be if it is resumed"})
 	}
 }

@@ -52,7 +52,8 @@ func Errorf(code ErrCode, syscall, device, format string, args ...any) *SyscallE
 	return &SyscallError{Syscall: syscall, Device: device, Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// Error returns "syscall device: cause", without the parts that are empty.
+// Error returns "syscall device: cause", without the parts that are empty. A cause that begins with the device, as a mistake in a file begins with the
+// file, names it alone.
 func (e *SyscallError) Error() string {
 	cause := e.Code.Error
 	if e.Err != nil {
@@ -62,7 +63,7 @@ func (e *SyscallError) Error() string {
 	var b strings.Builder
 	b.Grow(len(e.Syscall) + len(e.Device) + len(text) + len(" ") + len(" (pid 18446744073709551615): "))
 	b.WriteString(e.Syscall)
-	if e.Device != "" {
+	if e.Device != "" && !strings.HasPrefix(text, e.Device+":") {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}

@@ -152,7 +152,7 @@ func (d *ReplayDriver) advance(req LLMRequest) (int, *replayResponse, error) {
 		at = replayPlace{talk, talk.behind(req.Messages)}
 	}
 	if at.next >= len(at.talk.Responses) {
-		return at.next, nil, fmt.Errorf("the script %s has %d responses and was asked for response %d", d.script.path, len(at.talk.Responses), at.next+1)
+		return at.next, nil, fmt.Errorf("the script %s has %s and was asked for response %d", d.script.path, types.Counted(len(at.talk.Responses), "response", "responses"), at.next+1)
 	}
 	d.next[req.Session] = replayPlace{at.talk, at.next + 1}
 	r := &at.talk.Responses[at.next]

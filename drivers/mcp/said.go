@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rnix/internal/proc"
+	"rnix/types"
 	"rnix/vfs"
 )
 
@@ -58,7 +59,7 @@ func (s *said) line(stream, text string) {
 	}
 	s.mu.Unlock()
 	if left > 0 {
-		s.tell(vfs.MCPNews{Kind: vfs.NewsLine, Stream: stream, Line: fmt.Sprintf("[%d lines were left out: too many at once]", left)})
+		s.tell(vfs.MCPNews{Kind: vfs.NewsLine, Stream: stream, Line: "[" + types.Counted(left, "line was", "lines were") + " left out: too many at once]"})
 	}
 	text = strings.ToValidUTF8(s.conceal(text), "\uFFFD")
 	if len(text) > saidLine {

@@ -148,9 +148,9 @@ func (c *call) deleteTree(ctx context.Context, p fs.Place) (string, error) {
 	n, err := remove(ctx, dir, base, c.op)
 	if err != nil {
 		err = fs.Failure(c.op, p.Name, err)
-		return "", types.Errorf(types.CodeOf(err), c.op, p.Name, "%d entries are deleted, then: %w", n, err)
+		return "", types.Errorf(types.CodeOf(err), c.op, p.Name, "%s deleted, then: %w", types.Counted(n, "entry is", "entries are"), err)
 	}
-	return fmt.Sprintf("deleted %s and %d entries in it\n", p.Name, n-1), nil
+	return fmt.Sprintf("deleted %s and %s in it\n", p.Name, types.Counted(n-1, "entry", "entries")), nil
 }
 
 // noRepository fails if there is a git repository or worktree below dir: its commits may be nowhere

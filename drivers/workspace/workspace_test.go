@@ -148,7 +148,7 @@ func TestDevice(t *testing.T) {
 			{Tool: "move", Input: `{"from":"a.txt","to":"dir/b"}`, WantCode: types.ErrConflict},
 			{Tool: "delete", Input: `{"path":"a.txt"}`, Want: "deleted a.txt"},
 			{Tool: "delete", Input: `{"path":"dir"}`, WantCode: types.ErrConflict},
-			{Tool: "delete", Input: `{"path":"dir","recursive":true}`, Want: "1 entries"},
+			{Tool: "delete", Input: `{"path":"dir","recursive":true}`, Want: "1 entry"},
 		},
 	})
 }

@@ -230,7 +230,7 @@ func unfoldLast(m *Model) {
 		m.print(hardWrap(m.t, []span{{bounded(l, 8<<10), 0}}, m.md.w)...)
 	}
 	if n := len(lines) - unfolded; n > 0 {
-		m.print(paint(m.t, dim, tui.Pick(m.t, "… ", "... ")+tui.Number(n)+" lines more; see: rnix steps "+tui.Line(m.t, addressOf(m))))
+		m.print(paint(m.t, dim, tui.Pick(m.t, "… ", "... ")+plural(n, "line", "lines")+" more; see: rnix steps "+tui.Line(m.t, addressOf(m))))
 	}
 	m.script.last = nil
 }

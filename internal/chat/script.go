@@ -115,7 +115,7 @@ func takeMessage(m *Model, c *ipc.ConversationMessage) {
 		showResult(m, c)
 	}
 	if c.Cut > 0 {
-		m.print(paint(m.t, dim, "("+tui.Number(c.Cut)+" bytes more are not shown)"))
+		m.print(paint(m.t, dim, "("+plural(c.Cut, "byte more is", "bytes more are")+" not shown)"))
 	}
 }
 
@@ -157,7 +157,7 @@ func quoteSaid(m *Model, text string) {
 	lines := strings.Split(strings.TrimRight(tui.Clean(m.t, bounded(typedOf(text), 64<<10)), "\n"), "\n")
 	for i, l := range lines {
 		if i == maxSaid {
-			m.print(paint(m.t, dim, "  ("+tui.Number(len(lines)-i)+" lines more)"))
+			m.print(paint(m.t, dim, "  ("+plural(len(lines)-i, "line", "lines")+" more)"))
 			break
 		}
 		m.print(wrap(m.t, []span{{bounded(l, 4<<10), a}}, paint(m.t, cyan|bold, mark), "  ", m.md.w)...)

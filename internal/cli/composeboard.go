@@ -111,7 +111,7 @@ func (b *board) lines(r *ipc.ComposeRun, room int) []string {
 	}
 	total := fmt.Sprintf("%s | %s tokens%s | %s", nodeCounts(r), tokens(r.TokensUsed, false), price.Behind(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs))
 	if hidden > 0 {
-		total = fmt.Sprintf("%s more nodes | %s", number(hidden), total)
+		total = plural(hidden, "more node", "more nodes") + " | " + total
 	}
 	return append(out, b.s.paint(dim, cut(total, b.s.width-1)))
 }

@@ -236,7 +236,8 @@ func withoutSyscall(text string, err error) string {
 		return text
 	}
 	rest, ok := strings.CutPrefix(text, s.Syscall)
-	if s.Device != "" && ok {
+	own := strings.HasPrefix(rest, ": "+s.Device+":") // the cause names it
+	if s.Device != "" && ok && !own {
 		rest, ok = strings.CutPrefix(rest, " "+s.Device)
 	}
 	if s.PID != 0 && ok {
@@ -245,7 +246,7 @@ func withoutSyscall(text string, err error) string {
 	if rest, ok = strings.CutPrefix(rest, ": "); !ok {
 		return text
 	}
-	if s.Device != "" {
+	if s.Device != "" && !own {
 		return s.Device + ": " + rest
 	}
 	if s.PID != 0 {

@@ -90,7 +90,7 @@ func helpCmd(a *app, root *cobra.Command) *cobra.Command {
 
 // unknownTopic says what may have been meant by a word behind help.
 func unknownTopic(c *cobra.Command, word string) error {
-	mend := "see: rnix --help"
+	mend := "see: rnix help --all"
 	if near := similar(c, word); len(near) > 0 {
 		mend = "did you mean: rnix help" + strings.TrimPrefix(c.CommandPath(), c.Root().Name()) + " " + near[0]
 	}

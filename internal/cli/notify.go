@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,7 +80,7 @@ func showNotifyTest(out *output, r *ipc.NotifyTestResponse) error {
 		return leave(exitCode(types.Errorf(types.ErrUnavailable, "Notify", "", "a way failed")))
 	}
 	if failed > 0 {
-		return types.Errorf(types.ErrUnavailable, "Notify", "", "%s", fmt.Sprintf("%d of %d ways failed", failed, len(r.Ways)))
+		return types.Errorf(types.ErrUnavailable, "Notify", "", "%d of %s failed", failed, plural(len(r.Ways), "way", "ways"))
 	}
 	return nil
 }

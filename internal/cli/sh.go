@@ -72,7 +72,7 @@ const shellHelp = `  spawn "INTENT" [FLAGS]   an agent; the flags are those of r
                            spawn - "INTENT" takes the standard input of the script. It is not started on the
                            result of an agent that is suspended, or has failed and brought nothing; of a
                            result that is empty or may be broken off it is told
-  run, steps, log, ...     every command of this program, as: rnix steps (see: rnix --help)
+  run, steps, log, ...     every command of this program, as: rnix steps (see: rnix help --all)
   cmd & ; $! ; wait ; jobs background; $! is the PID of the agent after "spawn ... &", else %N. wait takes
                            PIDs, %N, nothing for all, or -n for the next; its status is that of the last
   kill [-SIGNAL] PID|%N    signals agents, and jobs with all that is in them; programs: /bin/kill

@@ -19,7 +19,7 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 		{"status", `unknown command "status"`, "rnix daemon"},
 		{"pss", `unknown command "pss"`, "did you mean: rnix ps\n"},
 		{"foo", `unknown command "foo"`, `rnix run "foo"`},
-		{"help frob", `there is no help about "frob"`, "see: rnix --help"},
+		{"help frob", `there is no help about "frob"`, "see: rnix help --all"},
 		{"help daemon stup", `there is no help about "stup"`, "did you mean: rnix help daemon stop"},
 		{"completion frob", `"frob"`, "bash, zsh, fish or powershell"},
 		{"completion", "completion needs a shell", "usage: rnix completion SHELL"},
@@ -94,6 +94,8 @@ func TestErrorsBeginWithTheThingConcerned(t *testing.T) {
 		{types.Errorf(types.ErrNotFound, "Wait", "", "no more"), "no more"},
 		{types.ToWire(&types.SyscallError{Syscall: "AddBudget", PID: 3, Err: types.ErrCode("x y"), Code: types.ErrInvalid}).FromWire(), "PID 3: x y"},
 		{types.Errorf(types.ErrNotFound, "", "", "bare: text"), "bare: text"},
+		{types.Errorf(types.ErrInvalid, "Call", "/a/s.yaml", "/a/s.yaml:2:1: unknown key"), "/a/s.yaml:2:1: unknown key"},
+		{types.ToWire(types.Errorf(types.ErrInvalid, "Call", "/a/s.yaml", "/a/s.yaml:2:1: unknown key")).FromWire(), "/a/s.yaml:2:1: unknown key"},
 		{types.Errorf(types.ErrInternal, "", "", "outer: %w", cause), "outer: Signal night (pid 3): x y"},
 	} {
 		if got := errorText(c.err); got != c.want {

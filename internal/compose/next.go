@@ -324,9 +324,9 @@ func Summary(report []Status) (text string, ok bool) {
 			skipped = append(skipped, st.Key.String())
 		}
 	}
-	text = fmt.Sprintf("%d of %d nodes succeeded", done, total)
+	text = fmt.Sprintf("%d of %s succeeded", done, types.Counted(total, "node", "nodes"))
 	if len(failed) > 0 {
-		text = fmt.Sprintf("%d of %d nodes failed: %s", len(failed), total, few(failed))
+		text = fmt.Sprintf("%d of %s failed: %s", len(failed), types.Counted(total, "node", "nodes"), few(failed))
 	}
 	if len(skipped) > 0 {
 		text += fmt.Sprintf("; %d skipped: %s", len(skipped), few(skipped))

@@ -175,7 +175,7 @@ func TestALineOfEventsThatCannotBeReadIsToldOf(t *testing.T) {
 			t.Errorf("%+v", list[i])
 		}
 	}
-	want := fmt.Sprintf("3: 2 lines of its events cannot be read, and are not shown, %d: 1 lines of its events cannot be read, and are not shown", len(list)-1)
+	want := fmt.Sprintf("3: 2 lines of its events cannot be read: not shown, %d: 1 line of its events cannot be read: not shown", len(list)-1)
 	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -108,7 +108,8 @@ func (o *Options) journal(h *history) {
 		first.Severity, first.fix, first.Repair = Warning, cut, "cut off the torn end, as the next resume would, and keep a copy"
 	default:
 		first.fix = divide
-		first.Repair = fmt.Sprintf("keep the %d records before it; move what follows, with %d records that can be read, into a separate file", len(h.records), h.behind)
+		first.Repair = fmt.Sprintf("keep the %s before it; move what follows, with %s that can be read, into a separate file",
+			types.Counted(len(h.records), "record", "records"), types.Counted(h.behind, "record", "records"))
 	}
 }
 

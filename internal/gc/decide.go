@@ -123,7 +123,7 @@ func (p Policy) hit(deadAt, now time.Time, tooMany bool) string {
 	var why []string
 	days := min(p.RetentionDays, maxDays)
 	if days > 0 && now.Sub(deadAt) > time.Duration(days)*day {
-		why = append(why, fmt.Sprintf("ended %d days ago, over the %d of gc.retention_days", int(now.Sub(deadAt)/day), p.RetentionDays))
+		why = append(why, fmt.Sprintf("ended %s ago, over the %d of gc.retention_days", types.Counted(int(now.Sub(deadAt)/day), "day", "days"), p.RetentionDays))
 	}
 	if tooMany {
 		why = append(why, fmt.Sprintf("not among the latest %d, gc.max_entries", p.MaxEntries))
@@ -141,7 +141,7 @@ func expired(archives []step.Archived, p Policy, now time.Time) (out []Candidate
 	for i := range archives {
 		if a := &archives[i]; now.Sub(a.At) > time.Duration(days)*day {
 			out = append(out, Candidate{Ref: refOf(&a.Info), Archived: true,
-				Why: fmt.Sprintf("archived %d days ago, over the %d of gc.archive_days", int(now.Sub(a.At)/day), p.ArchiveDays)})
+				Why: fmt.Sprintf("archived %s ago, over the %d of gc.archive_days", types.Counted(int(now.Sub(a.At)/day), "day", "days"), p.ArchiveDays)})
 		}
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"rnix/types"
 )
 
 // How a case ended. Part of the wire format of the JSON report.
@@ -93,7 +95,7 @@ func (r *Report) Text() string {
 	if r.Interrupted > 0 {
 		stopped = fmt.Sprintf(", %d interrupted", r.Interrupted)
 	}
-	fmt.Fprintf(&b, "%d of %d cases passed%s in %s\n", r.Total-r.Failed-r.Interrupted, r.Total, stopped, r.Took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%d of %s passed%s in %s\n", r.Total-r.Failed-r.Interrupted, types.Counted(r.Total, "case", "cases"), stopped, r.Took.Round(time.Millisecond))
 	return b.String()
 }
 

@@ -144,7 +144,7 @@ func familyRoots(rows map[types.UUID]*row, families []ipc.Family) (lines []strin
 		lines = append(lines, word+strings.Join(told[id], ", ")+" with all forks: "+sumText(forks[id]))
 	}
 	if n := len(lines) - mostFamilies; n > 0 {
-		lines = append(lines[:mostFamilies:mostFamilies], number(n)+" more families")
+		lines = append(lines[:mostFamilies:mostFamilies], plural(n, "more family", "more families"))
 	}
 	return lines
 }

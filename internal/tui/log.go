@@ -197,7 +197,7 @@ func lineOf(ev *event.Event) logLine {
 	}
 	text := debug.Line(ev)
 	if len(text) > logLineSize {
-		text = text[:logLineSize] + fmt.Sprintf(" (%s more bytes)", number(len(text)-logLineSize))
+		text = text[:logLineSize] + " (" + plural(len(text)-logLineSize, "more byte", "more bytes") + ")"
 	}
 	return logLine{cat, text}
 }

@@ -64,7 +64,7 @@ func trafficLines(t *Theme, list []ipc.ProviderCalls, now time.Time) (out []stri
 		out = append(out, s)
 	}
 	if n := len(out) - mostProviders; n > 0 {
-		out = append(out[:mostProviders:mostProviders], number(n)+" more providers are in use")
+		out = append(out[:mostProviders:mostProviders], plural(n, "more provider is", "more providers are")+" in use")
 	}
 	return out
 }

@@ -203,7 +203,7 @@ func (r *Run) waits() string {
 	case len(names) == 0:
 		return "the next attempt of a node"
 	case len(names) > 4:
-		return fmt.Sprintf("%s and %d more nodes", strings.Join(names[:4], ", "), len(names)-4)
+		return strings.Join(names[:4], ", ") + " and " + types.Counted(len(names)-4, "more node", "more nodes")
 	}
 	return strings.Join(names, ", ")
 }

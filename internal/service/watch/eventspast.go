@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -145,7 +144,7 @@ func (p *pastFile) tellBad(at time.Time) {
 	if at.IsZero() {
 		at = p.from
 	}
-	p.head = event.Event{Time: at, PID: p.pid, UUID: p.id, Kind: event.Lag, Text: fmt.Sprintf("%d lines of its events cannot be read, and are not shown", p.bad)}
+	p.head = event.Event{Time: at, PID: p.pid, UUID: p.id, Kind: event.Lag, Text: types.Counted(p.bad, "line", "lines") + " of its events cannot be read: not shown"}
 	p.line, p.bad = event.AppendJSON(nil, &p.head), 0
 }
 

@@ -142,10 +142,10 @@ func (m *importer) playable() error {
 			m.note("PID %d is a fork: what it has of its origin up to step %d is played as its own, from the beginning", p.PID, p.OriginStep)
 		}
 		if p.Said > 0 {
-			m.note("PID %d was told something on its way (%d times): what persons and processes said that are not in the case, does not come again; its answers stay", p.PID, p.Said)
+			m.note("PID %d was told something on its way (%s): what persons and processes said that are not in the case, does not come again; its answers stay", p.PID, types.Counted(p.Said, "time", "times"))
 		}
 		if p.Attached > 0 {
-			m.note("PID %d was shown %d images or PDFs with its task, which are not in the case: its first message names them", p.PID, p.Attached)
+			m.note("PID %d was shown %s with its task, not in the case: its first message names each", p.PID, types.Counted(p.Attached, "image or PDF", "images or PDFs"))
 		}
 		if p.Runs > 1 {
 			m.note("PID %d had %d runs; the case has one", p.PID, p.Runs)

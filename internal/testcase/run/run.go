@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/internal/testcase"
+	"rnix/internal/yamlfile"
 	"rnix/types"
 )
 
@@ -67,7 +68,7 @@ func Find(dirs []string) ([]string, error) {
 		case os.IsNotExist(err):
 			return nil, types.Errorf(types.ErrNotFound, opRun, dir, "no such directory")
 		case err != nil:
-			return nil, types.Errorf(types.ErrInvalid, opRun, dir, "%w", err)
+			return nil, types.Errorf(types.ErrInvalid, opRun, dir, "%w", yamlfile.Cause(err))
 		case len(out) == n && !twice:
 			return nil, types.Errorf(types.ErrNotFound, opRun, dir, "there is no case in it: a case is a directory with a %s; make one with: rnix test import PROCESS --dir %s", testcase.File, dir)
 		}
