@@ -91,7 +91,10 @@ func (c chooser) first(w Wish) (p Provider, model, why string, err error) {
 		return p, model, why, err
 	}
 	p, why, err = c.automatic()
-	if err == nil && model != "" && p.Driver == DriverOffline {
+	if err == nil && model != "" && p.Driver == DriverReplay { // its answers are of no model
+		why = "no model is connected; to take the recorded answers leave it out, or say --provider " + p.Name
+	}
+	if err == nil && model != "" && (p.Driver == DriverOffline || p.Driver == DriverReplay) {
 		if name, _, cut := strings.Cut(model, "/"); cut {
 			why += "; no provider is called " + name + ", if that is what stands before the slash"
 		}

@@ -246,6 +246,7 @@ func TestChooseFollowsTheOrder(t *testing.T) {
 		{"the user's own first", Wish{}, "anthropic local", "local", "small", "the first", "", "", ""},
 		{"a project's replay is not automatic", Wish{}, "test", "offline", "", "no model", "", "", ""},
 		{"the user's only replay", Wish{}, "test tape", "tape", "", "the only one in your providers.yaml", "", "", ""},
+		{"a model is of no replay", Wish{Model: "gone/x"}, "tape", "", "", "", "", types.ErrUnavailable, "no model is connected; to take the recorded answers"},
 		{"one of two replays", Wish{}, "tape film", "offline", "", "choose one: --provider tape", "", "", ""},
 		{"a model before a replay", Wish{}, "tape claude", "claude", "", "the first that is available", "", "", ""},
 		{"flag", Wish{Provider: "claude", Agent: agent.Models{Provider: "openai", Preferred: "x"}, ProjectDefault: value("local")}, "claude openai local", "claude", "", "asked for", "", "", ""},
