@@ -52,6 +52,8 @@ type search struct {
 	query  string
 	count  int
 	key    string // with which it is asked; nothing that comes has it
+
+	keyRefused bool // the last answer says that it is not good
 }
 
 // result is one of what an engine has found.
@@ -135,7 +137,8 @@ func (s *search) run(ctx context.Context, by http.RoundTripper, secret func(stri
 		if err != nil {
 			return nil, err
 		}
-		if again && keyRefused(resp.StatusCode) && s.key != "" && s.engine.Refused != nil && s.engine.Refused(s.key) {
+		s.keyRefused = s.refusesKey(resp)
+		if again && s.keyRefused && s.key != "" && s.engine.Refused != nil && s.engine.Refused(s.key) {
 			_ = resp.Body.Close() // the answer says that the key is wrong
 			continue
 		}
@@ -150,9 +153,24 @@ func (s *search) run(ctx context.Context, by http.RoundTripper, secret func(stri
 	}
 }
 
-// keyRefused reports whether a status says that a key is not good.
-func keyRefused(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
+// refusesKey reports whether an answer says that the key is not good. Brave says so with 422, as of a wrong query, and the code SUBSCRIPTION_TOKEN_INVALID
+// (https://github.com/nearai/ironclaw/issues/2780).
+func (s *search) refusesKey(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	case http.StatusUnprocessableEntity:
+		if s.engine.Kind != config.SearchBrave {
+			return false
+		}
+		begin, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // who reads the rest is told
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(begin), resp.Body), resp.Body}
+		return bytes.Contains(begin, []byte("SUBSCRIPTION_TOKEN_INVALID"))
+	}
+	return false
 }
 
 // ask makes the request.
@@ -245,7 +263,7 @@ func (s *search) refused(resp *http.Response, body []byte) error {
 		said = ": it says " + fmt.Sprintf("%q", strings.Map(harmless, said))
 	}
 	switch status := resp.StatusCode; {
-	case keyRefused(status) && s.engine.Key != "":
+	case s.keyRefused && s.engine.Key != "":
 		return searchErr(types.ErrAuth, "%s has refused the key %s (status %d)%s", kind, s.engine.Key, status, said)
 	case status == http.StatusForbidden && kind == config.SearchSearXNG:
 		return searchErr(types.ErrUnavailable, "%s has refused to answer as JSON; a person adds json to search.formats in its settings.yml", s.engine.URL)

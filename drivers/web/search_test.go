@@ -102,11 +102,16 @@ func TestEachEngineIsAskedAsItsVendorSays(t *testing.T) {
 
 func TestKeyThatIsRefusedIsAskedForAgainOnce(t *testing.T) {
 	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Subscription-Token") != "new" {
+		switch r.Header.Get("X-Subscription-Token") {
+		case "new":
+			text("application/json", engines["brave"].answer)(w, r)
+		case "stale": // as Brave says it
+			http.Error(w, `{"error":{"code":"SUBSCRIPTION_TOKEN_INVALID","status":422},"type":"ErrorResponse"}`, http.StatusUnprocessableEntity)
+		case "good":
+			http.Error(w, `{"error":{"code":"VALIDATION","status":422}}`, http.StatusUnprocessableEntity)
+		default:
 			http.Error(w, "who are you?", http.StatusUnauthorized)
-			return
 		}
-		text("application/json", engines["brave"].answer)(w, r)
 	})
 	e := engines["brave"].engine
 	var refused []string
@@ -121,6 +126,15 @@ func TestKeyThatIsRefusedIsAskedForAgainOnce(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "older") {
 		t.Error("the error has the key:", err)
+	}
+	if got, err := b.search(t, `{"query":"x"}`, "stale", "new"); err != nil || !strings.Contains(got, "2. Two") || len(refused) != 3 {
+		t.Error(err, got, refused)
+	}
+	if _, err := b.search(t, `{"query":"x"}`, "stale", "stale"); types.CodeOf(err) != types.ErrAuth || !strings.Contains(err.Error(), "has refused the key K (status 422)") || !strings.Contains(err.Error(), "TOKEN_INVALID") {
+		t.Error(err)
+	}
+	if _, err := b.search(t, `{"query":"x"}`, "good"); types.CodeOf(err) != types.ErrUnavailable || !strings.Contains(err.Error(), "VALIDATION") || len(refused) != 4 {
+		t.Error(err, refused)
 	}
 }
 
