@@ -151,12 +151,8 @@ func (s Settings) Below(place Place, made bool) Settings {
 		return s
 	}
 	p := s.Policy(place, made)
-	for _, path := range p.Protect {
-		if within(path, place.Work) {
-			s.Protect = append(slices.Clone(s.Protect), path)
-		}
-	}
-	s.Protect = sortPaths(s.Protect)
+	// All of them, not only those below the work directory: the repository of a part of a project lies above it.
+	s.Protect = sortPaths(slices.Concat(s.Protect, p.Protect))
 	if s.Within = []string{}; p.Allows(place.Work, AccessWrite) {
 		s.Within = []string{place.Work}
 	}

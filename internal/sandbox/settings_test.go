@@ -98,3 +98,18 @@ func TestLandlockDoesNotTightenWhatBubblewrapMayConfine(t *testing.T) {
 		}
 	}
 }
+
+// What git runs is protected in a part of a project as well, whose repository lies above it: also for what its commands start elsewhere, with settings that would
+// let it be written.
+func TestTheRepositoryAboveAPartOfAProjectStaysProtectedBelow(t *testing.T) {
+	hooks := Settings{Paths: Paths{Write: []string{"/a/.git/hooks"}}}
+	place := Place{Work: "/a/b", Home: "/h/me", Git: Git{Top: "/a", Dir: "/a/.git", Common: "/a/.git"}}
+	s := Usual().With(hooks)
+	if a := s.Policy(place, false).Access("/a/.git/hooks/x"); a != AccessRead {
+		t.Errorf("it has %v of its hooks", a)
+	}
+	s = MeetSettings(s.Below(place, false), Usual().With(hooks))
+	if a := s.Policy(Place{Work: "/h/me/.ssh/keys", Home: "/h/me"}, false).Access("/a/.git/hooks/x"); a > AccessRead {
+		t.Errorf("what it has started has %v of them", a)
+	}
+}
