@@ -25,7 +25,7 @@ type Choice struct {
 	Effort   string // the agent's, else the provider's; empty = the model's own
 	Why      string
 	Fallback *Fallback // what is tried when the provider fails; nil = nothing
-	Warnings []string  // about the agent's fallback that is not used
+	Warnings []string  // about the agent's fallback that is not used, and a model that a replay does not have
 }
 
 // Fallback is a second choice.
@@ -41,6 +41,9 @@ type Fallback struct {
 // with the mend. It has no side effects of its own.
 func Choose(list []Provider, w Wish, available func(Provider) (bool, string)) (Choice, error) {
 	c := chooser{list: list, available: available}
+	if c.namesReplay(w) {
+		w.Provider, w.Model = w.Model, ""
+	}
 	p, model, why, err := c.first(w)
 	if err != nil {
 		return Choice{}, err
@@ -56,7 +59,30 @@ func Choose(list []Provider, w Wish, available func(Provider) (bool, string)) (C
 			"or set default_model for %s in providers.yaml", p.Name, p.Name)
 	}
 	out := Choice{Provider: p, Model: orElse(model, p.DefaultModel), Why: why, Effort: orElse(w.Agent.ReasoningEffort, p.ReasoningEffort)}
+	if p.Driver == DriverReplay && w.Model != "" && model != DriverReplay && model != p.DefaultModel {
+		meant := p.Name + "/" + DriverReplay
+		if slices.ContainsFunc(list, isReplay(model)) {
+			meant = model + "/" + DriverReplay
+		}
+		out.Warnings = append(out.Warnings, "unknown model "+model+" of the replay "+p.Name+", which answers all the same; did you mean "+meant+"?")
+	}
 	return out, c.fallback(w, &out)
+}
+
+// isReplay is whether a provider is the replay of a name.
+func isReplay(name string) func(Provider) bool {
+	return func(p Provider) bool { return p.Name == name && p.Driver == DriverReplay }
+}
+
+// namesReplay reports whether the caller's model is the name of a replay, which has but one model. It is not, where a provider with models of its own
+// is taken, which may have one of this name.
+func (c chooser) namesReplay(w Wish) bool {
+	if !slices.ContainsFunc(c.list, isReplay(w.Model)) || w.Provider != "" && w.Provider != w.Model {
+		return false
+	}
+	w.Model = ""
+	p, _, _, err := c.first(w)
+	return err == nil && (p.Driver == DriverReplay || p.Driver == DriverOffline)
 }
 
 type chooser struct {
