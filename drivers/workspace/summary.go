@@ -39,7 +39,7 @@ func summary(name string, cur current, content []byte) string {
 	after := b[len(b)-tail : min(len(b), len(b)-tail+around)]
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "changed %s: %d lines removed, %d added, %s now\n", name, len(removed), len(added), plural(len(b)))
+	fmt.Fprintf(&out, "changed %s: %s removed, %d added, %s now\n", name, plural(len(removed)), len(added), plural(len(b)))
 	fmt.Fprintf(&out, "@@ -%d,%d +%d,%d @@\n", from+1, head-from+len(removed)+len(after), from+1, head-from+len(added)+len(after))
 	side(&out, ' ', b[from:head])
 	side(&out, '-', removed)

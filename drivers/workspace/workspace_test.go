@@ -242,7 +242,7 @@ func TestEditsSayWhyTheyFail(t *testing.T) {
 		t.Errorf("line ends are lost: %q", got)
 	}
 	out := d.must(1, "edit_file", `{"path":"win","old":"3","new":"drei"}`)
-	if want := "changed win: 1 lines removed, 1 added, 4 lines now\n@@ -1,4 +1,4 @@\n 1\n 2\n-3\n+drei\n c\n"; out != want {
+	if want := "changed win: 1 line removed, 1 added, 4 lines now\n@@ -1,4 +1,4 @@\n 1\n 2\n-3\n+drei\n c\n"; out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
 }
