@@ -106,11 +106,11 @@ func noneYet(m *Model) bool {
 
 func setModel(m *Model, arg string) tea.Cmd {
 	if name := modelName(m.t, &m.detail); arg == "" && name == "" {
-		m.say("no model is chosen yet; choose one with /model MODEL (see: rnix providers)")
+		m.say("no model is chosen yet; choose one with /model MODEL (see: rnix models)")
 		return nil
 	}
 	if arg == "" {
-		m.say("the model is " + modelName(m.t, &m.detail) + "; change it with /model MODEL (see: rnix providers)")
+		m.say("the model is " + modelName(m.t, &m.detail) + "; change it with /model MODEL (see: rnix models)")
 		return nil
 	}
 	return chooseModel(m, arg)

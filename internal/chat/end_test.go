@@ -85,6 +85,21 @@ func TestAnAskThatIsAnsweredElsewhereLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestHowManyModelsAreNotNamedIsSaid(t *testing.T) {
+	var known []ipc.Model
+	for _, name := range []string{"a1", "b2", "c3", "d4", "e5", "f6"} {
+		known = append(known, ipc.Model{Provider: "p", Model: name, Usable: true})
+	}
+	if got := doubt("nosuch", "p", known); !strings.Contains(got, "known are p/a1, p/b2, p/c3, p/d4 and 2 more (see: rnix models)") {
+		t.Error(got)
+	}
+	d := begun(t)
+	d.says("/model")
+	if text := d.sees(); !strings.Contains(text, "(see: rnix models)") {
+		t.Errorf("/model says:\n%s", text)
+	}
+}
+
 func TestAModelThatIsNotKnownIsDoubtedOnce(t *testing.T) {
 	d := begun(t)
 	d.reply["models"] = ipc.ModelsResponse{Models: []ipc.Model{{Provider: "p", Model: "small-1", Usable: true}, {Provider: "q", Model: "large-2", Usable: true}, {Provider: "r", Model: "other"}}}

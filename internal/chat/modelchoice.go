@@ -2,6 +2,7 @@ package chat
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -92,7 +93,11 @@ func doubt(name, provider string, known []ipc.Model) string {
 	case len(close) > 0:
 		text += "; did you mean " + strings.Join(close[:min(len(close), nearModels)], " or ") + "?"
 	case len(usable) > 0:
-		text += "; known are " + strings.Join(usable[:min(len(usable), nearModels)], ", ") + " (see: rnix models)."
+		text += "; known are " + strings.Join(usable[:min(len(usable), nearModels)], ", ")
+		if n := len(usable) - nearModels; n > 0 {
+			text += " and " + strconv.Itoa(n) + " more"
+		}
+		text += " (see: rnix models)."
 	default:
 		text += " (see: rnix models)."
 	}

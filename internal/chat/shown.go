@@ -5,8 +5,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	rnixctx "rnix/context"
@@ -78,13 +80,14 @@ func isMedia(path string) bool {
 	return media.Type(head[:n]) != ""
 }
 
-// missing returns what a message names as an image or a PDF, by its ending, and is not there.
+// fileEnding finds the ending of a file's name, such as .txt: without one, a word behind @ may be a person or a package.
+var fileEnding = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.[a-z][a-z0-9]{0,4}$`) })
+
+// missing returns what a message names as a file, by its ending, and is not there.
 func missing(m *Model, text string) string {
 	for _, spellings := range namesIn(text) {
 		name := spellings[len(spellings)-1]
-		switch strings.ToLower(filepath.Ext(name)) {
-		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf":
-		default:
+		if !fileEnding().MatchString(strings.ToLower(filepath.Ext(name))) {
 			continue
 		}
 		if !slices.ContainsFunc(spellings, func(s string) bool { _, err := os.Stat(pathOf(m, s)); return err == nil }) {
@@ -98,7 +101,7 @@ func missing(m *Model, text string) string {
 func compose(m *Model, text string) (message, error) {
 	said := message{text: text}
 	if name := missing(m, text); name != "" {
-		return said, fmt.Errorf("%s is not there: correct the name, or take the @ before it away", name)
+		return said, fmt.Errorf("no such file: %s; correct the name, or take the @ before it away", name)
 	}
 	all := 0
 	for _, a := range m.given {

@@ -85,7 +85,8 @@ func TestWhatCannotBeShownIsSaidBeforeAnythingIsSent(t *testing.T) {
 	}{
 		"look at @cut.png":   {[]byte("\x89PNG\r\n\x1a\n"), "cut.png cannot be attached: the PNG image is damaged"},
 		"look at @large.png": {append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, media.MaxBytes)...), "large.png cannot be attached: the PNG image has 21.0 MB, and models take at most 3.9 MB"},
-		"look at @none.png.": {nil, "none.png is not there"},
+		"look at @none.png.": {nil, "no such file: none.png; correct"},
+		"look at @none.txt!": {nil, "no such file: none.txt; correct"},
 		"look at @bin":       {[]byte{0, 1}, "is not text in UTF-8"},
 	} {
 		for _, working := range []bool{false, true} {
