@@ -42,7 +42,7 @@ func (k *asker) about(ctx context.Context, p *Process, id string, c permit.Call)
 	v := k.judge.Judge(p, &c)
 	switch v.Decision {
 	case permit.Deny:
-		m, err := k.refused(p, c.Tool, callText(&c), v.Rule, true)
+		m, err := k.refused(p, c.Tool, callText(&c), v, true)
 		if err == nil {
 			err = mark(p, m)
 		}
@@ -98,8 +98,11 @@ func callText(c *permit.Call) string {
 }
 
 // refused counts a call that a rule has refused, and returns the marker of it.
-func (k *asker) refused(p *Process, tool, text, rule string, own bool) (step.Marker, error) {
-	d := types.Denial{Tool: tool, Text: rnixctx.Elide(text, wordsOfAsk), Why: "the rule " + strconv.Quote(rule)}
+func (k *asker) refused(p *Process, tool, text string, v permit.Verdict, own bool) (step.Marker, error) {
+	d := types.Denial{Tool: tool, Text: rnixctx.Elide(text, wordsOfAsk), Why: "the rule " + strconv.Quote(v.Rule), Unasked: v.Unasked}
+	if v.Unasked {
+		d.Why += " asks a person, and none is there"
+	}
 	p.asks.deny(p, d, k.doing, own)
 	return step.DeniedMarker(p.PID, d, own)
 }

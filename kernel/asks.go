@@ -124,7 +124,7 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		switch v.Decision {
 		case permit.Deny:
 			a.Problem = denied(a.Call.Name, v)
-			m, err := k.refused(p, a.Call.Name, a.Brief(), v.Rule, false)
+			m, err := k.refused(p, a.Call.Name, a.Brief(), v, false)
 			if err != nil {
 				return nil, err
 			}

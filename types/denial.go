@@ -8,6 +8,8 @@ type Denial struct {
 	Tool string `json:"tool"`
 	Text string `json:"text"` // the call in a line
 	Why  string `json:"why"`  // the rule, or what the person has said
+	// Unasked says that a person should have been asked about it, and none was there.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // Denials are the calls of a process that were refused.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"rnix/internal/event"
@@ -251,6 +252,8 @@ func exitMend(r *ipc.WaitResponse) string {
 		return fmt.Sprintf("resume it with: rnix resume %d --max-steps %d (so many more steps; 0 = no limit)", r.PID, max(r.Steps, 1))
 	case e.Code == types.ExitBudget:
 		return fmt.Sprintf("resume it with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))
+	case e.Code == types.ExitRefused && unasked(r):
+		return lastRefused(r) + "have it wait for your answer with: rnix resume " + r.PID.String() + " --asks wait (or begin with: rnix run -d, or --asks wait)"
 	case e.Code == types.ExitRefused:
 		return lastRefused(r) + "when that may be done, resume it with: rnix resume " + r.PID.String()
 	case e.Code == types.ExitCancelled:
@@ -259,8 +262,15 @@ func exitMend(r *ipc.WaitResponse) string {
 		return "name another model with: rnix resume " + r.PID.String() + " --model MODEL; `rnix providers` shows the default models"
 	case types.CodeOf(e.Err) == types.ErrAuth:
 		return "which key is used, and from where, says: rnix providers"
+	case unasked(r):
+		return lastRefused(r) + "to be asked about such calls, run it with -d or --asks wait"
 	}
 	return ""
+}
+
+// unasked reports whether a call was refused to a process since no person was there to be asked.
+func unasked(r *ipc.WaitResponse) bool {
+	return slices.ContainsFunc(r.Denials.Denials, func(d types.Denial) bool { return d.Unasked })
 }
 
 // lastRefused says which call was refused to a process last, if that is known.

@@ -106,6 +106,18 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 	}
 }
 
+func TestARefusalForWantOfATerminalSaysHowToBeAsked(t *testing.T) {
+	refused := types.Denials{}.Add(types.Denial{Tool: "shell", Text: "shell ls", Why: "the rule", Unasked: true})
+	r := ipc.WaitResponse{PID: 5, Denials: refused}
+	if got := exitMend(&r); got != "refused: shell ls (the rule); to be asked about such calls, run it with -d or --asks wait" {
+		t.Errorf("an agent that has completed: %s", got)
+	}
+	r.Exit.Code = types.ExitRefused
+	if got := exitMend(&r); !strings.Contains(got, "have it wait for your answer with: rnix resume 5 --asks wait (") {
+		t.Error(got)
+	}
+}
+
 func lastLine(s string) string {
 	s = strings.TrimRight(s, "\n")
 	return s[strings.LastIndexByte(s, '\n')+1:]

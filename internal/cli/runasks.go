@@ -287,6 +287,7 @@ func (p *prompter) answer(ctx context.Context, line typedLine) {
 	}
 	req, ok := reply(p.open, line.text)
 	if !ok {
+		p.out.warn(fmt.Sprintf("%s is no answer, and nothing was answered", strconv.Quote(cut(oneLine(line.text), 40))))
 		p.again()
 		return
 	}

@@ -94,7 +94,7 @@ func TestWhatIsNoAnswerIsNotSent(t *testing.T) {
 	}{
 		"typed for the ask before": {typedLine{text: "y", at: time.Now().Add(-time.Minute)}, `"y" was typed before this ask was shown`},
 		"no whole line":            {typedLine{text: "y", at: time.Now().Add(time.Minute), wrong: "a line ends with Enter"}, "a line ends with Enter"},
-		"no word that is known":    {typedLine{text: "ls", at: time.Now().Add(time.Minute)}, "y allow"},
+		"no word that is known":    {typedLine{text: "ls", at: time.Now().Add(time.Minute)}, `"ls" is no answer, and nothing was answered`},
 	} {
 		p, said := asking(t)
 		p.answer(t.Context(), c.line)
