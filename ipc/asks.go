@@ -95,6 +95,8 @@ type Grant struct {
 	PID  types.PID  `json:"pid"`  // in whose record it stands: the process, or the one at the top of its family
 	UUID types.UUID `json:"uuid"`
 	Name string     `json:"name,omitempty"`
+	// Ended says that the process has ended: it counts when that is resumed.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // AnswerRequest is the answer of a person.

@@ -32,7 +32,8 @@ answer with rnix allow and rnix deny, from anywhere. Questions that agents ask y
 "ask", stand among them: answer them with rnix answer.
 
 With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
-lists what was allowed for more than one call; --revoke N takes back what was granted with the answer to N.
+lists what was allowed for more than one call, also to a process that has ended, for which it counts when it
+is resumed; --revoke N takes back what was granted with the answer to N.
 --all shows what was answered, too: when, by whom and how, as the records have it; the latest 100, or
 --limit, of the 1,000 processes that worked last. What is archived is left out.
 
@@ -136,17 +137,25 @@ func showGrants(out *output, list []ipc.Grant, now time.Time) {
 		return
 	}
 	rows := make([][]cell, len(list))
+	ended := false
 	for i := range list {
 		g := &list[i]
+		scope := string(g.Scope)
+		if g.Ended {
+			scope, ended = scope+" (ended)", true
+		}
 		left := "-"
 		if !g.Until.IsZero() {
 			if left = debug.Age(g.Until.Sub(now)); !now.Before(g.Until) {
 				left = "over"
 			}
 		}
-		rows[i] = []cell{text(strconv.FormatUint(g.Number, 10)), text(g.PID.String()), text(oneLine(g.Name)), text(string(g.Scope)), text(left), text(oneLine(g.Text))}
+		rows[i] = []cell{text(strconv.FormatUint(g.Number, 10)), text(g.PID.String()), text(oneLine(g.Name)), text(scope), text(left), text(oneLine(g.Text))}
 	}
 	out.table([]column{{name: "N", right: true}, {name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "FOR"}, {name: "LEFT", right: true}, {name: "WHAT"}}, rows)
+	if ended {
+		out.talk("what a process that has ended was granted counts when it is resumed")
+	}
 }
 
 func revokeGrant(ctx context.Context, c *ipc.Client, out *output, n uint64) error {

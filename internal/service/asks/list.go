@@ -138,15 +138,28 @@ func (d *Service) relate(a *ipc.Ask) {
 	slices.Reverse(a.Lineage)
 }
 
-// grantList returns what is granted in open histories, or in one and those above it.
+// grantList returns what is granted, or what is to one process and those above it. What a process that has ended was granted counts when it is resumed:
+// of these, only so many histories are read, the latest.
 func (d *Service) grantList(of types.UUID) []ipc.Grant {
 	out := []ipc.Grant{}
-	for _, info := range d.Index.Open() {
+	now := time.Now()
+	all := d.Index.List()
+	slices.SortStableFunc(all, func(a, b step.ProcInfo) int { return changed(&b).Compare(changed(&a)) })
+	ended := 0
+	for i := range all {
+		info := &all[i]
 		if of != (types.UUID{}) && !slices.Contains(d.line(of), info.UUID) {
 			continue
 		}
+		if info.Over() {
+			if ended++; ended > mostRead {
+				continue
+			}
+		}
 		for _, g := range d.of(info.UUID) {
-			out = append(out, wireGrant(&info, g))
+			if !info.Over() || g.Until.IsZero() || now.Before(g.Until) {
+				out = append(out, wireGrant(info, g))
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b ipc.Grant) int { return cmp.Compare(a.Number, b.Number) })
@@ -154,5 +167,5 @@ func (d *Service) grantList(of types.UUID) []ipc.Grant {
 }
 
 func wireGrant(info *step.ProcInfo, g permit.Grant) ipc.Grant {
-	return ipc.Grant{Grant: g, Text: g.String(), PID: info.PID, UUID: info.UUID, Name: info.Name}
+	return ipc.Grant{Grant: g, Text: g.String(), PID: info.PID, UUID: info.UUID, Name: info.Name, Ended: info.Over()}
 }

@@ -3,7 +3,9 @@ package asks
 import (
 	"context"
 	"testing"
+	"time"
 
+	"rnix/internal/permit"
 	"rnix/internal/recovery"
 	"rnix/internal/redact"
 	"rnix/internal/step"
@@ -73,5 +75,32 @@ func TestOneAskReadsOneHistory(t *testing.T) {
 	}
 	if r.of = nil; len(d.all(t.Context(), func(uint64) bool { return true })) != 100 || len(r.of) != 100 {
 		t.Errorf("%d were read", len(r.of))
+	}
+}
+
+// granted are histories that have each granted something, under the number of their first byte.
+type granted struct{ Stored }
+
+func (granted) Read(_ context.Context, id types.UUID) (*recovery.State, error) {
+	s := &recovery.State{}
+	s.Grants = []permit.Grant{{Number: uint64(id[0]), Scope: permit.ForProcess, Tool: "shell"}}
+	if id[0] == 3 {
+		s.Grants[0].Until = time.Now().Add(-time.Minute)
+	}
+	return s, nil
+}
+
+// What a process was granted counts when it is resumed, and so can be seen, and taken back, after its end.
+func TestGrantsOfEndedProcessesAreListed(t *testing.T) {
+	all := make(histories, 3)
+	for i := range all {
+		all[i].UUID = types.UUID{byte(i + 1)}
+	}
+	all[0].State = types.StateRunning
+	all[1].State, all[2].State = types.StateDead, types.StateDead
+	d := &Service{Kernel: nothingRuns{}, Stored: granted{}, Index: all}
+	got := d.grantList(types.UUID{})
+	if len(got) != 2 || got[0].Number != 1 || got[0].Ended || got[1].Number != 2 || !got[1].Ended {
+		t.Errorf("%+v", got)
 	}
 }
