@@ -1,5 +1,5 @@
 // A person answers what agents ask: from cards, by mouse and by keys, while others answer too, processes end, and the daemon is killed.
-import { scenario, shot, want, until, accessible, ask, origin } from './browser.mjs';
+import { scenario, shot, want, until, accessible, ask, origin, inForms } from './browser.mjs';
 
 await scenario(async ({ page, problems }) => {
   const cards = page.locator('.card');
@@ -10,18 +10,6 @@ await scenario(async ({ page, problems }) => {
   const number = async (c) => Number(await c.getAttribute('data-ask'));
   const ok = async (word) => { const r = await ask(word); want(r === 'done', `${word}: ${r}`); };
   const gone = (c, text) => until(async () => (await c.count()) === 0, text);
-  const forms = async (name) => {
-    for (const [form, width, scheme] of [['light', 1280, 'light'], ['dark', 1280, 'dark'], ['phone', 390, 'light'], ['phone-dark', 390, 'dark']]) {
-      await page.setViewportSize({ width, height: width < 760 ? 844 : 800 });
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.waitForTimeout(100);
-      await shot(page, `${name}-${form}`);
-      await accessible(page, `${name} (${form})`);
-      want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} (${form}) has to be scrolled sideways`);
-    }
-    await page.setViewportSize({ width: 1280, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
-  };
 
   // It comes by itself: into the title, the header, the row, the process's page and the list.
   await page.waitForSelector('.wire.live');
@@ -32,10 +20,10 @@ await scenario(async ({ page, problems }) => {
   const row = page.locator(`.row[data-pid="${first}"]`);
   await until(async () => (await row.locator('.badge').textContent()).includes('asks you'), 'the row says that it asks');
   want((await row.locator('.doing').textContent()).startsWith('ask: shell echo made'), 'the row does not say what it asks');
-  await forms('asks-overview');
+  await inForms(page, 'asks-overview');
   await row.getByRole('link', { name: /^Answer/ }).click();
   await card('echo made >>made').waitFor();
-  await forms('asks-process');
+  await inForms(page, 'asks-process');
   want((await ask('read made')) === '', 'it ran without an answer');
   await page.keyboard.press('a');
   await page.locator('h1', { hasText: '1 call waits for your answer' }).waitFor();
@@ -45,7 +33,7 @@ await scenario(async ({ page, problems }) => {
   await ok('wait ' + first);
   want((await ask('read made')) === 'made', 'it did not run once');
   want((await page.title()) === 'Asks – Rnix', 'the title is ' + await page.title());
-  await forms('asks-none');
+  await inForms(page, 'asks-none');
 
   // What is asked is text, however long and whatever is in it; a refusal has a reason.
   const long = await ask('spawn mallory long');
@@ -54,7 +42,7 @@ await scenario(async ({ page, problems }) => {
   const begins = await hostile.locator('.runs').first().textContent();
   for (const sign of ['<script>', '<img src=x', '␛[31m', '‹U+202E›']) want(begins.includes(sign), `${sign} is not seen in ${begins}`);
   want(!begins.includes('the end'), 'a command of 200 kB is shown at once');
-  await forms('asks-hostile');
+  await inForms(page, 'asks-hostile');
   await press(hostile, 'Show all');
   await until(async () => /Show 100k of/.test(await hostile.textContent()), 'the rest of it can be had');
   for (let more = true; more;) {
@@ -107,7 +95,7 @@ await scenario(async ({ page, problems }) => {
   await question.locator('h2', { hasText: 'asks you' }).waitFor();
   await page.goto(origin + '/#/asks');
   await page.locator('h1', { hasText: '1 question waits for your answer' }).waitFor();
-  await forms('asks-question');
+  await inForms(page, 'asks-question');
   want((await question.getByRole('button', { name: /^Allow ask/ }).count()) === 0, 'a question can be allowed');
   want((await question.textContent()).includes('Without an answer it would take SQLite'), 'the default is not said');
   want((await page.evaluate(() => window.pwned)) === undefined, 'it ran');

@@ -1,22 +1,10 @@
 // A person attaches images and PDFs: with the task, to an agent that works, and to one that has ended; chosen, dropped and pasted. What cannot go along is said
 // before anything is sent.
-import { scenario, shot, want, until, accessible, ask, origin } from './browser.mjs';
+import { scenario, shot, want, until, accessible, ask, origin, inForms } from './browser.mjs';
 
 const picture = async (w, h = 2) => Buffer.from(await ask(`picture ${w} ${h}`), 'base64');
 
 await scenario(async ({ page, problems }) => {
-  const forms = async (name) => {
-    for (const [form, width, scheme] of [['light', 1280, 'light'], ['dark', 1280, 'dark'], ['phone', 390, 'light']]) {
-      await page.setViewportSize({ width, height: width < 760 ? 844 : 800 });
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.waitForTimeout(100);
-      await shot(page, `${name}-${form}`);
-      await accessible(page, `${name} (${form})`);
-      want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} (${form}) has to be scrolled sideways`);
-    }
-    await page.setViewportSize({ width: 1280, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
-  };
   const chip = (words) => page.locator('.attached .chip', { hasText: words });
   const wrong = page.locator('.attached .error');
   const file = (name, buffer, mimeType = 'image/png') => ({ name, mimeType, buffer });
@@ -51,7 +39,7 @@ await scenario(async ({ page, problems }) => {
   await until(() => drawn('.chip canvas'), 'it is drawn');
   await page.getByRole('button', { name: 'Show image a.png 31×2' }).click();
   await until(() => drawn('.larger canvas'), 'it is drawn larger');
-  await forms('attach-larger');
+  await inForms(page, 'attach-larger');
   await page.keyboard.press('Escape');
   await until(async () => (await page.locator('dialog').count()) === 0, 'it goes');
   want(await page.evaluate(() => document.activeElement.className === 'preview'), 'the focus is lost with the picture');
@@ -74,7 +62,7 @@ await scenario(async ({ page, problems }) => {
     dt.items.add(new File(['x'], 'x.html', { type: 'text/html' }));
     return ['dragover', 'drop'].every((name) => !document.querySelector('h1').dispatchEvent(new DragEvent(name, { dataTransfer: dt, bubbles: true, cancelable: true })));
   }), 'a file that misses its place takes that of the page');
-  await forms('attach-start');
+  await inForms(page, 'attach-start');
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   await page.locator('.message.user', { hasText: '[image a.png 31×2' }).waitFor();
 
@@ -97,7 +85,7 @@ await scenario(async ({ page, problems }) => {
   await page.locator('.say .problem', { hasText: 'cut.png: cannot be attached: the PNG image is cut off' }).waitFor();
   want((await field.inputValue()) === 'and see these' && (await page.locator('.attached .chip').count()) === 2, 'a refusal loses what was to be sent');
   problems.length = 0; // the refusal is told on the console
-  await forms('attach-say');
+  await inForms(page, 'attach-say');
   await page.getByRole('button', { name: 'Do not attach cut.png' }).click();
   // What comes while it is sent is not sent, and stays; also when a person looks elsewhere meanwhile.
   let pass;
@@ -136,7 +124,7 @@ await scenario(async ({ page, problems }) => {
   await page.locator('dialog').getByRole('button', { name: 'Send' }).click();
   await page.locator('dialog .problem', { hasText: 'cut.png: cannot be attached' }).waitFor();
   problems.length = 0; // the refusal is told on the console
-  await forms('attach-steer');
+  await inForms(page, 'attach-steer');
   await page.getByRole('button', { name: 'Do not attach cut.png' }).click();
   await page.getByRole('button', { name: 'Do not attach e.pdf' }).click();
   await page.locator('#field-files').setInputFiles([file('<img src=x onerror=pwned=1>.png', c)]);
@@ -146,7 +134,7 @@ await scenario(async ({ page, problems }) => {
   await page.goBack();
   await page.locator('.message.waits', { hasText: 'one more' }).getByRole('button', { name: 'Show image <img src=x onerror=pwned=1>.png' }).waitFor();
   want((await page.locator('main img').count()) === 0 && (await page.evaluate(() => window.pwned)) === undefined, 'a name became markup');
-  await forms('attach-waits');
+  await inForms(page, 'attach-waits');
   await ask('release');
   await until(async () => (await talk()).includes('shown: 31 32 33.'), 'all are shown: ' + await talk());
 
@@ -155,7 +143,7 @@ await scenario(async ({ page, problems }) => {
   await chip('image d.png 34×2').waitFor();
   await field.fill('and these');
   await page.getByRole('button', { name: 'Send and resume' }).click();
-  await until(async () => (await talk()).includes('shown: 31 32 33 34'), 'all are shown');
+  await until(async () => (await talk()).includes('shown: 31 32 33 34'), async () => 'all are shown: ' + await page.locator('main').innerText());
   await page.locator('.message.user', { hasText: '[image d.png 34×2' }).waitFor();
 
   // A fork is shown another one, and what its origin was; it is saved as what it is.

@@ -58,13 +58,13 @@ export function want(ok, text) {
   if (!ok) throw new Error(text);
 }
 
-// until waits for f to return something true, and returns that.
+// until waits for f to return something true, and returns that. text says what never came; as a function it says that at the end.
 export async function until(f, text, ms = patience) {
   const end = Date.now() + ms;
   for (;;) {
     const v = await f();
     if (v) return v;
-    if (Date.now() > end) throw new Error('never: ' + text);
+    if (Date.now() > end) throw new Error('never: ' + (typeof text === 'function' ? await text() : text));
     await new Promise((r) => setTimeout(r, 50));
   }
 }
@@ -99,6 +99,24 @@ export async function accessible(page, where) {
   const bad = found.filter((v) => v.impact === 'serious' || v.impact === 'critical');
   want(bad.length === 0, `axe finds on ${where}: ${JSON.stringify(bad, null, 1)}`);
   return found;
+}
+
+// forms are the widths and colours in which a page is looked at: in the gate each once, in a soak and for pictures each with each.
+export const forms = [['light', 1280, 'light'], ['phone-dark', 390, 'dark'], ['dark', 1280, 'dark'], ['phone', 390, 'light']].slice(0, process.env.RNIX_SOAK || shots ? 4 : 2);
+
+// inForms looks at a page in its forms: as it is then it is kept as a picture, axe finds nothing serious, and nothing has to be scrolled sideways. first is what is
+// done before, in each. It is as wide as a desktop and light afterwards.
+export async function inForms(page, name, first = () => page.waitForTimeout(100)) {
+  for (const [form, width, colorScheme] of forms) {
+    await page.setViewportSize({ width, height: width < 760 ? 844 : 800 });
+    await page.emulateMedia({ colorScheme });
+    await first(form);
+    await shot(page, `${name}-${form}`);
+    await accessible(page, `${name} (${form})`);
+    want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} (${form}) has to be scrolled sideways`);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.emulateMedia({ colorScheme: 'light' });
 }
 
 // advised finds a command that a page prints at sel, and has the test run it as a person does who pastes it. put completes it.

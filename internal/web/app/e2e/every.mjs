@@ -1,6 +1,6 @@
 // Every page that there is: axe finds nothing serious on it, in light and dark and on a phone, and nothing is thrown.
 import { readFile, readdir } from 'node:fs/promises';
-import { scenario, shot, want, read, accessible, origin } from './browser.mjs';
+import { scenario, want, read, accessible, origin, inForms } from './browser.mjs';
 
 const dir = new URL('../src/pages/', import.meta.url);
 const params = JSON.parse(process.env.RNIX_PARAMS);
@@ -19,17 +19,13 @@ await scenario(async ({ page, problems }) => {
       want(v !== undefined || w.endsWith('?'), `the test gives no ${w} for the page ${p.name}: add it to RNIX_PARAMS`);
       return v === undefined ? '' : encodeURIComponent(v);
     }).filter(Boolean).join('/');
-    for (const [form, set] of [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }], ['phone', { colorScheme: 'light' }]]) {
-      await page.setViewportSize(form === 'phone' ? { width: 390, height: 844 } : { width: 1280, height: 800 });
-      await page.emulateMedia(set);
+    await inForms(page, 'page-' + p.name, async (form) => {
       await page.goto(`${origin}/#/${path}`);
       await read(page);
       want(!(await page.textContent('main')).includes('This page has a mistake'), `${p.name} throws`);
-      await shot(page, `page-${p.name}-${form}`);
-      await accessible(page, `${p.name} (${form})`);
-      want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${p.name} (${form}) scrolls sideways`);
       want(problems.length === 0, `${p.name} (${form}): ${problems.join('\n')}`);
-    }
+    });
+    want(problems.length === 0, `${p.name}: ${problems.join('\n')}`);
   }
   await page.goto(`${origin}/#/no/such/page`);
   await page.waitForSelector('text=Nothing is here');

@@ -1,19 +1,7 @@
 // A person starts agents from the page: what is wrong stands beside its field, several models stand side by side, and work is merged.
-import { scenario, shot, want, until, accessible, advised, ask, origin } from './browser.mjs';
+import { scenario, shot, want, until, accessible, advised, ask, origin, inForms } from './browser.mjs';
 
 await scenario(async ({ page, problems }) => {
-  const forms = async (name) => {
-    for (const [form, width, scheme] of [['light', 1280, 'light'], ['dark', 1280, 'dark'], ['phone', 390, 'light']]) {
-      await page.setViewportSize({ width, height: width < 760 ? 844 : 800 });
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.waitForTimeout(100);
-      await shot(page, `${name}-${form}`);
-      await accessible(page, `${name} (${form})`);
-      want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} (${form}) has to be scrolled sideways`);
-    }
-    await page.setViewportSize({ width: 1280, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
-  };
   const field = (name) => page.locator(`[data-field=${name}]`);
   const put = (name, text) => field(name).locator('input, textarea').first().fill(text);
   const start = page.getByRole('button', { name: /^Start/ });
@@ -22,7 +10,7 @@ await scenario(async ({ page, problems }) => {
   await page.getByRole('link', { name: 'Start', exact: true }).click();
   await field('agent').locator('option', { hasText: 'assistant' }).waitFor({ state: 'attached' });
   want((await field('cwd').locator('input').getAttribute('placeholder')).includes('/'), 'the page does not say where agents are started');
-  await forms('start');
+  await inForms(page, 'start');
 
   // What is wrong, before anything is asked and as the daemon says it.
   await page.getByText('More', { exact: true }).click();
@@ -32,7 +20,7 @@ await scenario(async ({ page, problems }) => {
   await start.click();
   for (const [name, words] of [['intent', 'Say what is to be done'], ['tokens', 'such as 50000, 200k'], ['usd', 'such as 2.50'], ['timeout', '90s or 10m']]) await field(name).locator('.error', { hasText: words }).waitFor();
   want(await page.evaluate(() => document.activeElement.name) === 'intent', 'the first mistake has not the focus');
-  await forms('start-errors');
+  await inForms(page, 'start-errors');
   for (const name of ['usd', 'timeout']) await put(name, '');
   await put('tokens', '200k');
   await put('intent', 'write a poem <b>now</b>');
@@ -66,7 +54,7 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await page.locator('.one .badge', { hasText: 'done' }).count()) === 2, 'both are done');
   await until(async () => (await page.locator('.one .files li', { hasText: 'poem.txt' }).count()) === 2, 'the files of both are there');
   want((await ask('budget')) === '200000 200000', 'the budgets are ' + await ask('budget'));
-  await forms('compare');
+  await inForms(page, 'compare');
   await page.getByRole('button', { name: 'Keys' }).click(); // a dialog does not stay over another page
   await page.locator('dialog[open]').waitFor();
   await page.goto(origin + '/#/compare');
@@ -90,7 +78,7 @@ await scenario(async ({ page, problems }) => {
   await page.locator('.done-note', { hasText: 'Merged' }).waitFor();
   want((await ask('read poem.txt')).startsWith('a poem'), 'it was not merged');
   await page.getByText('In a terminal', { exact: true }).click();
-  await forms('tree');
+  await inForms(page, 'tree');
   const undo = await page.locator('.done-note code').last().textContent();
   await page.reload(); // it is known then that nothing is left to be merged
   await page.locator('.done-note', { hasText: 'has all of it already' }).waitFor();
@@ -117,5 +105,5 @@ await scenario(async ({ page, problems }) => {
   want((await page.locator('.one .problem[role=alert]').count()) === 0, 'the card shows an error: ' + (await page.locator('.one').allInnerTexts()));
   await page.locator('.one summary', { hasText: 'What was kept of its files' }).click();
   await page.locator('.one code', { hasText: /^git --git-dir=.* for-each-ref refs\/rnix\/rescue\// }).waitFor();
-  await forms('compare-removed');
+  await inForms(page, 'compare-removed');
 });

@@ -1,5 +1,5 @@
 // What doctor finds: it is shown when it is there, nothing else on the page waits for it, and it can be asked for again.
-import { scenario, shot, want, until, accessible, ask, origin } from './browser.mjs';
+import { scenario, shot, want, until, accessible, ask, origin, inForms } from './browser.mjs';
 
 await scenario(async ({ page, problems }) => {
   await page.goto(origin + '/#/system');
@@ -21,14 +21,7 @@ await scenario(async ({ page, problems }) => {
   want((await page.evaluate(() => window.pwned)) === undefined && (await page.locator('main script, main img').count()) === 0, 'hostile text ran');
   const said = () => page.locator('.doctor [role=status]').textContent();
   want((await said()) === '1 thing is broken, 1 warning.', 'it is summed up as ' + (await said()));
-  for (const [form, scheme, size] of [['light', 'light', [1280, 800]], ['dark', 'dark', [1280, 800]], ['phone', 'light', [390, 844]]]) {
-    await page.emulateMedia({ colorScheme: scheme });
-    await page.setViewportSize({ width: size[0], height: size[1] });
-    await shot(page, 'doctor-' + form);
-    await accessible(page, `what doctor finds (${form})`);
-    want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `it scrolls sideways (${form})`);
-  }
-  await page.setViewportSize({ width: 1280, height: 800 });
+  await inForms(page, 'doctor');
 
   // It is mended: with the keyboard alone, one looks again.
   await page.getByRole('button', { name: 'Check again' }).focus();

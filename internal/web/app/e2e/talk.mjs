@@ -1,19 +1,7 @@
 // A person talks with agents: what a model says is there while it says it, also over a crash of the daemon.
-import { scenario, shot, want, until, accessible, ask, origin } from './browser.mjs';
+import { scenario, shot, want, until, accessible, ask, origin, inForms } from './browser.mjs';
 
 await scenario(async ({ page, problems }) => {
-  const forms = async (name) => {
-    for (const [form, width, scheme] of [['light', 1280, 'light'], ['dark', 1280, 'dark'], ['phone', 390, 'light']]) {
-      await page.setViewportSize({ width, height: width < 760 ? 844 : 800 });
-      await page.emulateMedia({ colorScheme: scheme });
-      await page.waitForTimeout(100);
-      await shot(page, `${name}-${form}`);
-      await accessible(page, `${name} (${form})`);
-      want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} (${form}) has to be scrolled sideways`);
-    }
-    await page.setViewportSize({ width: 1280, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
-  };
   const live = page.locator('.message.live');
   const count = (text, word) => text.split(word).length - 1;
   const talk = () => page.locator('.talk').innerText();
@@ -27,7 +15,7 @@ await scenario(async ({ page, problems }) => {
   want(await live.locator('details.thought').count() === 1 && !(await live.locator('details.thought').evaluate((d) => d.open)), 'thinking is not folded');
   await live.locator('summary').click();
   await live.getByText('first I consider').waitFor();
-  await forms('talk-live');
+  await inForms(page, 'talk-live');
 
   // A second reader that comes late has the same, and the same words once.
   const again = await page.context().newPage();
@@ -85,7 +73,7 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await field.inputValue()) === '', 'it is sent again');
   await page.locator('.message.waits', { hasText: 'and now say more' }).waitFor();
   want((await page.locator('.message.waits').count()) === 1, 'what is sent again after the page was loaded anew is heard twice');
-  await forms('talk-waits');
+  await inForms(page, 'talk-waits');
   await ask('release');
   await until(async () => (await talk()).includes('You said more'), 'it was steered');
   await until(async () => (await page.locator('.message.waits').count()) === 0, 'what was heard waits no more');
@@ -115,7 +103,7 @@ await scenario(async ({ page, problems }) => {
   want((await page.locator('.talk a:not([href^="#/"]), .talk img, .talk script, .talk iframe, .talk b:not(.tool):not(header b)').count()) === 0, 'it became markup');
   for (const sign of ['<script>', '<img src=x', '(javascript:', '‹U+202E›', '␛[31m', 'https://evil.example/']) want((await talk()).includes(sign), `${sign} is not seen`);
   await page.locator('.act', { hasText: 'made.txt' }).locator('.diff .add').first().waitFor();
-  await forms('talk-markdown');
+  await inForms(page, 'talk-markdown');
 
   // What the kernel says to the agent is the system's, and no person's.
   const silent = await ask('spawn say nothing');
@@ -124,7 +112,7 @@ await scenario(async ({ page, problems }) => {
   await notice.waitFor();
   want(/^system\s+a notice to the agent/.test(await notice.innerText()), 'a notice is said by: ' + await notice.innerText());
   want(/^user\s+said by a person/.test(await page.locator('.message.user', { hasText: 'say nothing' }).innerText()), 'the intent is no person\'s');
-  await forms('talk-notice');
+  await inForms(page, 'talk-notice');
 
   // A question is answered beside the conversation, and a parent has the sums of its family.
   const asking = await ask('spawn ask me');
