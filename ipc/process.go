@@ -182,9 +182,10 @@ type Proc struct {
 	Estimated bool              `json:"estimated,omitempty"`
 	// UnpricedModels are those of which nobody knows what some of Unpriced cost, as provider/model, the first 16.
 	UnpricedModels []string    `json:"unpriced_models,omitempty"`
-	Purse          *BudgetWait `json:"purse,omitempty"`  // of a suspended one: the budget that it waits for
-	ElapsedMs      int64       `json:"elapsed_ms"`       // frozen while paused and after the end
-	Groups         []string    `json:"groups,omitempty"` // by name where they have one
+	Purse          *BudgetWait `json:"purse,omitempty"`        // of a suspended one: the budget that it waits for
+	ElapsedMs      int64       `json:"elapsed_ms"`             // frozen while paused, while it waits for the answer of a person, and after the end
+	ClockPaused    bool        `json:"clock_paused,omitempty"` // ElapsedMs of a living one does not grow now
+	Groups         []string    `json:"groups,omitempty"`       // by name where they have one
 	Children       []OSChild   `json:"os_children,omitempty"`
 	// PendingSignals have come and are blocked. They do not outlive the run.
 	PendingSignals []types.Signal `json:"pending_signals,omitempty"`

@@ -32,7 +32,7 @@ func (r *WatchRequest) resumeAfter(uint64) {}
 // drop those of Gone), frames are the table as it was at Seq. What happens and changes no row makes at most one
 // frame a second, without rows; if nothing happens, there is none.
 //
-// Time alone changes no row: ElapsedMs of a row that runs, which is one whose State is created or running, goes on from
+// Time alone changes no row: ElapsedMs of a row that runs, which is one whose State is created or running and that is not ClockPaused, goes on from
 // At of the frame that brought the row, and ages are counted from Doing.Since, WaitSince and PausedAt.
 type ProcTable struct {
 	Seq    uint64       `json:"seq"`   // position in the event log: all up to it is in the rows, later things may be

@@ -276,6 +276,7 @@ type Info struct {
 	Taken      int             // of its failed calls: what a fork has of its origin
 	EndedAt    time.Time
 	Elapsed    time.Duration
+	Still      bool // Elapsed does not grow now: it is paused, or waits for a person
 	PausedFor  time.Duration
 	Result     string
 	ReadRoots  []string
@@ -302,7 +303,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	if kt := p.renewed.Load(); kt != nil {
 		i.Tools = kt.names
 	}
-	i.Children, i.Hand, i.Decided, i.Pending, i.Ending = children, handLocked(p), p.decided, p.sigs.Pending(), p.fatal
+	i.Children, i.Hand, i.Decided, i.Pending, i.Ending, i.Still = children, handLocked(p), p.decided, p.sigs.Pending(), p.fatal, p.gate.Stands()
 	shut, since := r.shut, r.pausedAt
 	if p.state == types.StateRunning {
 		i.Reason, i.ReasonKind, i.WaitSince = reasonLocked(p, shut, since)

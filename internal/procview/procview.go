@@ -24,7 +24,7 @@ const (
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitKind: i.ReasonKind, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
-		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), PendingSignals: i.Pending, MCPDown: i.MCPDown, Taken: taken(i.Origin, i.Spending, &i.ProcStatus),
+		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), ClockPaused: i.Still, PendingSignals: i.Pending, MCPDown: i.MCPDown, Taken: taken(i.Origin, i.Spending, &i.ProcStatus),
 	}
 	p.UpdatedAt = i.EndedAt
 	if h := i.Hand; h != nil {

@@ -110,10 +110,10 @@ func (p *row) ticks() bool {
 	return !p.gone && p.PausedAt.IsZero() && (p.State == stateRunning || p.State == stateCreated)
 }
 
-// elapsed returns how long the process has worked. It stands still during a pause, and after the end.
+// elapsed returns how long the process has worked. It stands still during a pause, while a person is asked, and after the end.
 func (p *row) elapsed(now time.Time) time.Duration {
 	d := time.Duration(p.ElapsedMs) * time.Millisecond
-	if p.ticks() && now.After(p.at) {
+	if p.ticks() && !p.ClockPaused && now.After(p.at) {
 		d += now.Sub(p.at)
 	}
 	return d

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"rnix/debug"
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/permit"
 	"rnix/internal/testenv"
@@ -107,6 +109,17 @@ func TestAsksAreAnsweredInABrowser(t *testing.T) {
 					err = answer(a.Number, false)
 				}
 			}
+		case "worked": // as rnix ps has it
+			r, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
+			if err != nil {
+				return err.Error()
+			}
+			for _, p := range r.Procs {
+				if p.PID.String() == arg {
+					return debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)
+				}
+			}
+			return "not listed"
 		case "open":
 			return fmt.Sprint(len(open()))
 		case "end":

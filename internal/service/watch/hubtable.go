@@ -35,6 +35,7 @@ type row struct {
 	pid    types.PID
 	state  string
 	stored bool // only on disk
+	ticks  bool // its time goes on
 	sum    tally
 
 	head, tail []byte    // its JSON, around how long it has lived
@@ -180,7 +181,7 @@ var elapsedKey = []byte(`"elapsed_ms":`)
 
 // rowOf makes a row of a process as it is now.
 func rowOf(p *ipc.Proc, stored bool) *row {
-	r := &row{id: p.UUID, pid: p.PID, state: p.State, stored: stored, elapsed: p.ElapsedMs, read: time.Now()}
+	r := &row{id: p.UUID, pid: p.PID, ticks: ticks(p), state: p.State, stored: stored, elapsed: p.ElapsedMs, read: time.Now()}
 	r.sum.add(p, 1)
 	if !settled(p.State) {
 		r.head, r.tail = encodeRow(p)
@@ -215,7 +216,7 @@ func (t *table) appendRow(b []byte, r *row) ([]byte, bool) {
 		head, tail = encodeRow(&p)
 		elapsed = p.ElapsedMs
 	}
-	if ticks(r.state) {
+	if r.ticks {
 		elapsed += t.at.Sub(r.read).Milliseconds()
 	}
 	b = append(b, head...)

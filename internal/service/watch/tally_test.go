@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"encoding/json"
 	"testing"
+	"time"
 
 	"rnix/ipc"
 	"rnix/types"
@@ -15,6 +17,25 @@ func TestWhoWaitsForAPersonIsCountedAsWaiting(t *testing.T) {
 	}
 	if got := sum.totals(); got.Waiting != 2 || got.Running != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheTimeOfWhoWaitsForAPersonDoesNotRun(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		p := ipc.Proc{State: "running", ClockPaused: paused, ElapsedMs: 1000}
+		r := rowOf(&p, false)
+		b, ok := (&table{at: r.read.Add(time.Second)}).appendRow(nil, r)
+		var got ipc.Proc
+		if err := json.Unmarshal(b, &got); err != nil || !ok {
+			t.Fatal(err, ok)
+		}
+		want := int64(2000)
+		if paused {
+			want = 1000
+		}
+		if got.ElapsedMs != want {
+			t.Errorf("clock paused: %t: %d ms", paused, got.ElapsedMs)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (w *Service) row(id types.UUID, all bool) (p ipc.Proc, stored, ok bool) {
 func settled(state string) bool { return state == "dead" || state == procview.Archived }
 
 // ticks reports whether the time of a process goes on.
-func ticks(state string) bool { return state == "created" || state == "running" }
+func ticks(p *ipc.Proc) bool { return !p.ClockPaused && (p.State == "created" || p.State == "running") }
 
 // reachesTable reports whether an event of a kind may change a row of the table. What a process has in hand, what it
 // waits for and what it has used is told by kernel.Lifecycle.Touched, what becomes of those on disk by store.Index.

@@ -24,6 +24,8 @@ await scenario(async ({ page, problems }) => {
   await row.getByRole('link', { name: /^Answer/ }).click();
   await card('echo made >>made').waitFor();
   await inForms(page, 'asks-process');
+  const worked = await ask('worked ' + first); // the time of who waits for a person does not run
+  await until(async () => (await page.locator('.glance').first().innerText()).split('\n').join(' ').includes(` ${worked} `), async () => `the page has the time ${worked}: ${await page.locator('.glance').first().innerText()}`);
   want((await ask('read made')) === '', 'it ran without an answer');
   await page.keyboard.press('a');
   await page.locator('h1', { hasText: '1 call waits for your answer' }).waitFor();

@@ -152,6 +152,7 @@ test('ten thousand rows are arranged by looking at each a few times', () => {
 test('the time of who does not work stands still', () => {
   assert.equal(elapsed({ ...proc(1), at: 100 }, 600), 1500);
   for (const state of ['suspended', 'dead', 'zombie', 'archived']) assert.equal(elapsed({ ...proc(1), state, at: 100 }, 600), 1000);
+  assert.equal(elapsed({ ...proc(1), clock_paused: true, at: 100 }, 600), 1000); // a person is asked
 });
 
 test('how a process is has one word', () => {

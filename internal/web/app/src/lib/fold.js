@@ -24,9 +24,9 @@ export function fold(table, frame, now) {
   table.totals = frame.totals || {};
 }
 
-// stands reports whether the time of a process does not run: it is paused, suspended or over.
+// stands reports whether the time of a process does not run: it waits for a person, is paused, suspended or over.
 export function stands(p) {
-  return p.state !== 'running' && p.state !== 'created';
+  return Boolean(p.clock_paused) || p.state !== 'running' && p.state !== 'created';
 }
 
 // elapsed returns how long a process has worked, in milliseconds, at the moment now of the daemon's clock.
