@@ -26,6 +26,7 @@ await scenario(async ({ page, problems }) => {
   await inForms(page, 'asks-process');
   const worked = await ask('worked ' + first); // the time of who waits for a person does not run
   await until(async () => (await page.locator('.glance').first().innerText()).split('\n').join(' ').includes(` ${worked} `), async () => `the page has the time ${worked}: ${await page.locator('.glance').first().innerText()}`);
+  await page.locator('.act .badge.ask', { hasText: 'waits for you' }).waitFor();
   want((await ask('read made')) === '', 'it ran without an answer');
   await page.keyboard.press('a');
   await page.locator('h1', { hasText: '1 call waits for your answer' }).waitFor();
@@ -36,6 +37,10 @@ await scenario(async ({ page, problems }) => {
   want((await ask('read made')) === 'made', 'it did not run once');
   want((await page.title()) === 'Asks – Rnix', 'the title is ' + await page.title());
   await inForms(page, 'asks-none');
+  await page.goBack(); // the conversation tells of it
+  await page.locator('.act .answered', { hasText: 'a person has allowed it' }).waitFor();
+  await shot(page, 'asks-answered');
+  await page.goto(origin + '/#/asks');
 
   // What is asked is text, however long and whatever is in it; a refusal has a reason.
   const long = await ask('spawn mallory long');
@@ -169,7 +174,7 @@ await scenario(async ({ page, problems }) => {
   await accessible(page, 'what is granted');
   await page.getByRole('button', { name: /^Take back/ }).click();
   await toast('is asked about again').waitFor();
-  await page.getByText('Nothing: no answer was given').waitFor();
+  await page.getByText('Nothing now.').waitFor();
   await ok('end ' + more);
   await gone(cards, 'the card goes with its process');
   problems.length = 0; // the refusal is told on the console

@@ -61,7 +61,7 @@ await scenario(async ({ page, problems }) => {
   await page.getByRole('button', { name: 'End it' }).click();
   await until(async () => (await row(parent).count()) === 0 && (await row(worker).count()) === 0, 'parent and worker are gone');
   await page.getByLabel('ended ones too').check();
-  await until(async () => (await word(parent).catch(() => '')).includes('exit 4'), 'the ended ones are shown');
+  await until(async () => (await word(parent).catch(() => '')).includes('cancelled'), 'the ended ones are shown');
   await shot(page, 'ended');
 
   // The same numbers as ps, at the same place in the log.

@@ -13,7 +13,7 @@ await scenario(async ({ page }) => {
 
   // Every way of looking at one process.
   for (const [tab, word] of [['summary', 'How it ended'], ['timeline', 'model'], ['steps', 'What the model said'], ['conversation', 'build a thing'], ['context', 'What fills it'],
-    ['files', 'thing.txt'], ['calls', 'done'], ['log', 'step 1'], ['lineage', 'exit 0']]) {
+    ['files', 'thing.txt'], ['calls', 'done'], ['log', 'step 1'], ['lineage', 'done']]) {
     await at(`/process/${ids.builder}/${tab}`);
     await has(word);
     want((await page.locator('.problem[role=alert]').count()) === 0, `${tab} has a problem: ` + (await text('main')));
@@ -177,7 +177,8 @@ await scenario(async ({ page }) => {
   await at(`/process/${ids.alive}`);
   await page.keyboard.press('K');
   await page.locator('dialog').getByRole('button', { name: 'End it' }).click();
-  await until(async () => (await text('.head .badge')).includes('exit'), 'it has ended');
+  await until(async () => (await text('.head .badge')).includes('cancelled'), 'it has ended');
+  await page.locator('.head .outcome', { hasText: 'A signal ended it.' }).waitFor();
 
   // What is done is not resumed before a person has said what is to be done: no model is paid for a click.
   let resumed = 0;

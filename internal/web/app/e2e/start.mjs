@@ -67,8 +67,8 @@ await scenario(async ({ page, problems }) => {
   await page.goto(`${origin}/#/process/${one}/files`);
   await page.getByRole('button', { name: 'Merge…' }).click();
   const dialog = page.locator('dialog');
-  await dialog.getByText('poem.txt').waitFor();
-  await dialog.getByText('has changed').waitFor();
+  await dialog.locator('.files').getByText('poem.txt').waitFor();
+  await dialog.locator('.problem', { hasText: /PID \d+.* has changed poem\.txt, too/ }).waitFor();
   await shot(page, 'merge');
   await accessible(page, 'the preview of a merge');
   await dialog.getByRole('button', { name: 'Cancel' }).click();

@@ -81,7 +81,7 @@ await scenario(async ({ page, problems }) => {
   await page.goto(`${origin}/#/process/${hangs}`);
   await live.locator('.prose').waitFor();
   await page.getByRole('button', { name: 'Interrupt' }).click();
-  await until(async () => (await page.locator('.head .badge').textContent()).includes('exit'), 'it is interrupted');
+  await until(async () => (await page.locator('.head .badge').textContent()).includes('cancelled'), 'it is interrupted');
   await page.getByRole('button', { name: 'Send and resume' }).waitFor();
 
   // A paused one is resumed with what is said.
@@ -150,7 +150,7 @@ await scenario(async ({ page, problems }) => {
   }, 'it is told that an agent is done');
   await ask('spawn ask me');
   await ask('spawn fail');
-  await until(async () => { const n = (await page.evaluate(() => window.notes)).join('\n'); return n.includes('asks you') && n.includes('failed: exit'); }, 'it is told of an ask and of a failure');
+  await until(async () => { const n = (await page.evaluate(() => window.notes)).join('\n'); return n.includes('asks you') && /PID \d+.* failed/.test(n); }, 'it is told of an ask and of a failure');
   await page.getByRole('button', { name: 'Notifications' }).click();
   await page.locator('.bell[aria-pressed=false]').waitFor();
   problems.length = 0; // what fails is told on the console

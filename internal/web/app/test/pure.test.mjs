@@ -3,18 +3,18 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { html } from '../src/lib/html.js';
 import { frames } from '../src/lib/sse.js';
-import { newTable, fold, arrange, elapsed, condition, ending, labels, matches } from '../src/lib/fold.js';
+import { newTable, fold, arrange, elapsed, condition, ending, labels, matches, modelOf, outcome, outcomeWhy } from '../src/lib/fold.js';
 import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
-import { askText, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
+import { answerText, askText, byCall, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
-import { sharing } from '../src/lib/compare.js';
+import { sharing, together } from '../src/lib/compare.js';
 import { away } from '../src/lib/advice.js';
 import { atOnce, callsNow } from '../src/lib/traffic.js';
 import { byUUID, short, sumParts } from '../src/lib/family.js';
 import { verdict } from '../src/pages/system/doctor.js';
-import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
+import { age, duration, hour, moment, count, dollars, bytes, spent } from '../src/lib/format.js';
 
 test('no part of a template outlives what it was made for', () => {
   const made = () => html`<div><b>always the same</b>${1}</div>`.props.children[0];
@@ -52,6 +52,14 @@ test('a sum says of what it is, what it costs and what of that is not known', ()
   assert.equal(short({ processes: 2, tokens: 10, unpriced_tokens: 10 }), '10 · ?');
   assert.equal(byUUID({ families: [{ uuid: '__proto__', own: 1 }] }).get('__proto__').own, 1);
   assert.equal(byUUID(null).size, 0);
+});
+
+test('an ask stands with the call that it is about', () => {
+  const call = (id, name, v) => ({ id, name, input: JSON.stringify(v) });
+  const calls = [call('a', 'shell', { command: 'ls' }), call('b', 'shell', { command: 'ls' }), call('c', 'ask', { question: 'Which?' }), call('d', 'write_file', { path: 'x' })];
+  const asks = [{ number: 1, tool: 'shell', input: { command: 'ls' } }, { number: 2, tool: 'ask', question: {} }, { number: 3, tool: 'shell', input: { command: 'rm' } }];
+  assert.deepEqual([...byCall(asks, calls)].map(([id, a]) => [id, a.number]), [['c', 2], ['b', 1]]);
+  assert.equal(answerText({ number: 7, answer: { verdict: 'deny', text: 'no' } }), 'ask 7: a person has denied it: no');
 });
 
 test('the log says what was asked, and who has answered how', () => {
@@ -170,6 +178,16 @@ test('how a process is has one word', () => {
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 0 } })).word, 'done');
 });
 
+test('how a process ended is said in words, and why', () => {
+  assert.deepEqual([0, 1, 2, 4, 7, 99].map((code) => outcome({ code })), ['done', 'failed', 'out of budget', 'cancelled', 'refused', 'exit 99']);
+  assert.deepEqual([undefined, { reason: 'completed' }, { code: 1, reason: 'no model' }, { code: 6 }].map(outcomeWhy), ['', '', 'no model', 'It repeated itself and was stopped.']);
+  assert.equal(outcomeWhy({ code: 7, reason: 'refused' }), 'It ended after a call that was refused, and did nothing else.');
+});
+
+test('a model that says nothing alone has its provider', () => {
+  assert.deepEqual([['anthropic', 'claude-sonnet-4-5'], ['modela', 'replay'], ['modela', ''], ['', '']].map(([provider, model]) => modelOf({ provider, model })), ['claude-sonnet-4-5', 'modela/replay', 'modela', '']);
+});
+
 test('a budget is raised where there is one', () => {
   assert.equal(raisable(proc(1)), null);
   assert.deepEqual(raisable(proc(1, { context_budget: 5 })), { uuid: 'u1', tokens: 5, usd: 0, own: true });
@@ -203,11 +221,13 @@ test('what steers or hides is seen', () => {
 
 test('numbers for people', () => {
   assert.deepEqual([undefined, null, NaN, 'x'].map(count), ['0', '0', '0', '0']);
-  assert.deepEqual([0, 999, 9999, 12345, 999499, 1e6, 2.5e9].map(count), ['0', '999', '9999', '12.3k', '999k', '1.0M', '2.5G']);
+  assert.deepEqual([0, 999, 9999, 12345, 999499, 1e6, 2.5e9].map(count), ['0', '999', '9,999', '12.3k', '999k', '1.0M', '2.5G']);
   for (const r of JSON.parse(readFileSync(new URL('../../../../debug/testdata/durations.json', import.meta.url)))) {
     assert.deepEqual([duration(r.ns / 1e6), age(r.ns / 1e6)], [r.duration, r.age], r.ns + ' ns');
   }
   assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '$0.00001', '$0.123', '$12.50']);
+  const noon = new Date(2026, 0, 2, 8, 4, 9);
+  assert.deepEqual([moment(noon, noon), moment(noon, new Date(2026, 0, 3)), hour(noon)], ['08:04:09', '2026-01-02 08:04', '08:04']);
   assert.deepEqual([0, 1023, 1536, 1048576].map(bytes), ['0 B', '1023 B', '1.5 KiB', '1.0 MiB']);
 });
 
@@ -359,6 +379,11 @@ test('the table says when something else is asked', () => {
   assert.notEqual(pulse(rows, new Set(['u1'])), pulse(rows, none));
   assert.equal(condition(proc(2, { wait_kind: 'ask' })).tone, 'ask');
   assert.equal(condition(proc(2, { wait_kind: 'ask', state: 'dead', exit: { code: 0 } })).tone, 'done');
+});
+
+test('who has changed the same files is said once', () => {
+  assert.deepEqual(together([{ uuid: 'a', pid: 1, paths: ['x'] }, { uuid: 'b', pid: 2, paths: ['x', 'y'] }, { uuid: 'c', pid: 3, paths: ['x'] }, { uuid: 'a', pid: 1, paths: ['x'] }]),
+    [{ paths: ['x'], by: [{ uuid: 'a', pid: 1 }, { uuid: 'c', pid: 3 }] }, { paths: ['x', 'y'], by: [{ uuid: 'b', pid: 2 }] }]);
 });
 
 test('agents side by side that share a directory are named', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { markdown } from '../src/lib/markdown.js';
 import { hear, newSpeech, thoughts, underWay } from '../src/lib/speech.js';
-import { belongs, requests, span, tokens } from '../src/lib/start.js';
+import { belongs, requests, span, suggestions, tokens } from '../src/lib/start.js';
 import { groups } from '../src/lib/compare.js';
 import { notice } from '../src/lib/notice.js';
 import { about, changed, edit, parts, result, turns } from '../src/lib/turns.js';
@@ -90,6 +90,10 @@ test('what is filled in becomes requests, or says what is wrong', () => {
   for (const [s, n] of [['90s', 90000], ['1h30m', 5400000], ['500ms', 500], ['10', NaN], ['-1s', NaN]]) assert.deepEqual(span(s), n, s);
 });
 
+test('only what can be started is suggested as a model', () => {
+  assert.deepEqual(suggestions([{ name: 'anthropic', driver: 'anthropic', model: 'claude-sonnet-4-5' }, { name: 'modela', driver: 'replay' }, { name: 'offline', driver: 'offline' }]), ['anthropic/claude-sonnet-4-5', 'modela/replay']);
+});
+
 test('a refusal belongs to a field', () => {
   const of = (message, v = {}) => belongs({ message }, v);
   assert.equal(of('Spawn: hosts: "a/" is no host: a name has letters'), 'hosts');
@@ -108,7 +112,8 @@ test('agents with one task stand together', () => {
 test('a notification tells of asks, and of the ends of what a person has started', () => {
   const p = { pid: 3, uuid: 'u', name: 'night\u202e', intent: 'do\nit' };
   assert.deepEqual(notice({ kind: 'asked', text: 'shell rm x', args: '7' }, p), { title: 'PID 3 (night‹U+202E›) asks you', body: 'shell rm x', tag: 'ask u 7' });
-  assert.deepEqual(notice({ kind: 'exited', exit: { code: 1 } }, p), { title: 'PID 3 (night‹U+202E›) failed: exit 1', body: 'do it', tag: 'end u' });
+  assert.deepEqual(notice({ kind: 'exited', exit: { code: 1 } }, p), { title: 'PID 3 (night‹U+202E›) failed', body: 'do it', tag: 'end u' });
+  assert.deepEqual(notice({ kind: 'exited', exit: { code: 2, reason: 'budget_exceeded' } }, p), { title: 'PID 3 (night‹U+202E›) failed: out of budget', body: 'Its budget is used up. · do it', tag: 'end u' });
   assert.equal(notice({ kind: 'exited' }, p).title, 'PID 3 (night‹U+202E›) is done');
   assert.equal(notice({ kind: 'exited', exit: { code: 1 } }, { ...p, parent_uuid: 'v' }), null);
 });

@@ -2,11 +2,12 @@
 import { useEffect, useRef, useState } from './html.js';
 import { call } from './api.js';
 
-// useCall calls a method and returns {data, error, loading, again}; again asks anew, at once, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
+// useCall calls a method and returns {data, error, loading, again, on}, where on is that of the last answer; again asks anew, at once, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
 // ms, and keeps showing the last answer meanwhile. What is under way is waited for, unless it is about something else. With request null nothing is asked.
 export function useCall(method, request, { on = null, every = 1000 } = {}) {
-  const [state, setState] = useState({ data: null, error: null, loading: true, of: '' });
-  const last = useRef({ at: 0, body: '', turn: 0, flight: null, stale: false });
+  const [state, setState] = useState({ data: null, error: null, loading: true, of: '', on: null });
+  const last = useRef({ at: 0, body: '', turn: 0, flight: null, stale: false, on: null });
+  last.current.on = on;
   const [turn, setTurn] = useState(0);
   const body = JSON.stringify(request);
   useEffect(() => () => last.current.flight?.abort(), []);
@@ -30,9 +31,10 @@ export function useCall(method, request, { on = null, every = 1000 } = {}) {
       const abort = (r.flight = new AbortController());
       r.stale = false;
       r.at = Date.now();
+      const { on: about } = r; // what it is asked for now
       try {
         const data = await call(method, request, { signal: abort.signal });
-        if (!abort.signal.aborted) setState({ data, error: null, loading: false, of: body });
+        if (!abort.signal.aborted) setState({ data, error: null, loading: false, of: body, on: about });
       } catch (error) {
         if (!abort.signal.aborted) setState((s) => ({ data: s.data, error, loading: false, of: body }));
       }

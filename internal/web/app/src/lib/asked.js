@@ -37,6 +37,28 @@ export function changed(a, text) {
 
 const verdicts = { allow: 'a person has allowed it', edit: 'a person has allowed it, with a change', deny: 'a person has denied it', answer: 'a person has answered', default: 'no person has answered in time, and its default counts', withdrawn: 'no person has answered, and it is not waited for any more' };
 
+// byCall returns the asks that calls of tools have been about, by the IDs of the calls. Both are in their order; of calls that are the same the last ones have the last asks.
+export function byCall(asks, calls) {
+  const out = new Map(), left = asks.slice();
+  const same = (a, c) => {
+    if (a.tool ? a.tool !== c.name : c.name !== 'ask') return false;
+    if (a.input === undefined || a.input === null) return true;
+    try {
+      return JSON.stringify(a.input) === JSON.stringify(JSON.parse(c.input));
+    } catch {
+      return false;
+    }
+  };
+  for (const c of calls.toReversed()) {
+    const at = left.findLastIndex((a) => same(a, c));
+    if (at >= 0) out.set(c.id, left.splice(at, 1)[0]);
+  }
+  return out;
+}
+
+// answerText says who has answered an ask, and how.
+export const answerText = ({ number, answer: r }) => `ask ${number}: ${verdicts[r.verdict] || r.verdict}${r.text ? ': ' + r.text : ''}`;
+
 // askText says in the log what was asked, who has answered it and how; undefined = the event tells of neither.
 export function askText(e) {
   if (e.kind === 'asked') return `ask ${e.args}${e.result ? `, because of the rule ${e.result}` : ', a question of the agent'}: ${e.text}`;

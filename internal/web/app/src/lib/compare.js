@@ -1,4 +1,5 @@
 // Which processes can stand side by side. Pure.
+import { modelOf } from './fold.js';
 
 // sharing returns those PIDs whose directory a process works in, too, in their order: what was changed there is of them all.
 // places is {pid, dir} by the UUID.
@@ -16,7 +17,18 @@ export function groups(procs) {
     by.get(p.intent).push(p);
   }
   return [...by].filter(([, of]) => of.length > 1).map(([intent, of]) => ({
-    intent, of: of.toSorted((a, b) => b.pid - a.pid), models: [...new Set(of.map((p) => p.model || p.provider).filter(Boolean))],
+    intent, of: of.toSorted((a, b) => b.pid - a.pid), models: [...new Set(of.map(modelOf).filter(Boolean))],
     last: of.reduce((t, p) => (p.created_at > t ? p.created_at : t), ''),
   })).sort((a, b) => (a.last < b.last ? 1 : -1));
+}
+
+// together returns the overlaps of work trees with those that have the same files in one: [{paths, by: [{uuid, pid}]}].
+export function together(overlaps) {
+  const by = new Map();
+  for (const { uuid, pid, paths } of overlaps) {
+    const key = paths.join('\n');
+    if (!by.has(key)) by.set(key, { paths, by: [] });
+    if (!by.get(key).by.some((u) => u.uuid === uuid)) by.get(key).by.push({ uuid, pid });
+  }
+  return [...by.values()];
 }

@@ -48,7 +48,30 @@ export function ended(p) {
 export const misses = (p) => (p.failed_calls_unknown ? 'failed calls unknown' : p.failed_calls ? (p.failed_calls === 1 ? '1 failed call' : p.failed_calls + ' failed calls') : '');
 
 // ending is the reason with which a process ended, if it has one to tell, and its failed calls.
-export const ending = (p) => [(p.exit?.code || misses(p)) && p.exit?.reason, misses(p)].filter(Boolean).join(' · ');
+export const ending = (p) => [outcomeWhy(p.exit) || (misses(p) && p.exit?.reason), misses(p)].filter(Boolean).join(' · ');
+
+// outcomes says of the exit codes of the kernel, which are not those of the command line, what they mean: in a word or two, and in a sentence.
+const outcomes = {
+  0: ['done', ''], 1: ['failed', ''], 2: ['out of budget', 'Its budget is used up.'], 3: ['taken over', 'Another owner took its session.'], 4: ['cancelled', 'A signal ended it.'],
+  5: ['blocked', 'A decision is needed, and no person can be asked.'], 6: ['repeated itself', 'It repeated itself and was stopped.'], 7: ['refused', 'It ended after a call that was refused, and did nothing else.'],
+};
+const bare = new Set(['', 'completed', 'refused', 'budget_exceeded']); // reasons that say no more than the outcome
+
+// outcome returns how something ended, in a word or two.
+export const outcome = (exit) => outcomes[exit?.code ?? 0]?.[0] ?? `exit ${exit.code}`;
+
+// outcomeWhy says why something failed; '' = it did not, or there is nothing to say.
+export function outcomeWhy(exit) {
+  if (!exit?.code) return '';
+  const reason = bare.has(exit.reason || '') ? '' : exit.reason;
+  return [outcomes[exit.code]?.[1], reason].filter(Boolean).join(' ');
+}
+
+// modelOf names the model of a process; with its provider, as the command line does, where the model alone says nothing.
+export const modelOf = (p) => (!p.model || p.model === 'replay' || p.model === 'script' ? fullModel(p) : p.model);
+
+// fullModel names the provider and the model of a process.
+export const fullModel = (p) => [p.provider, p.model].filter(Boolean).join('/');
 
 // paused reports whether a person has paused a process, whether or not it has been on disk since.
 export const paused = (p) => p.state === 'suspended' && Boolean(p.paused_at);
@@ -61,8 +84,7 @@ export function limited(p) {
 // condition returns what there is to say of a process: a word, and a tone (run, wait, hold, bad, done, ask).
 export function condition(p) {
   if (p.exit && ended(p)) {
-    const code = p.exit.code ?? 0;
-    return code === 0 ? { word: 'done', tone: 'done' } : { word: `exit ${code}`, tone: 'bad' };
+    return { word: outcome(p.exit), tone: p.exit.code ? 'bad' : 'done' };
   }
   if (ended(p)) return { word: p.state, tone: 'done' };
   if (p.asked || waits(p)) return { word: 'asks you', tone: 'ask' };
@@ -84,7 +106,7 @@ export const sorts = {
   name: (p) => text(p.name || p.agent || p.intent),
   state: (p) => condition(p).word,
   step: (p) => p.step,
-  model: (p) => text(p.model || p.provider),
+  model: (p) => text(modelOf(p)),
   tokens: (p) => p.tokens_used,
   cost: (p) => p.cost_usd || 0,
   elapsed: (p) => p.elapsed_ms,

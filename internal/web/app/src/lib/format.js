@@ -24,7 +24,7 @@ export function duration(ms) {
 export const age = (ms) => (ms >= 1000 ? duration(Math.floor(ms / 1000) * 1000) : '0s');
 
 export function count(n) {
-  if (!(n >= 10000)) return String(Number(n) || 0);
+  if (!(n >= 10000)) return String(Number(n) || 0).replace(/^(\d)(\d{3})$/, '$1,$2');
   const units = ['k', 'M', 'G', 'T'];
   let u = -1;
   do {
@@ -66,10 +66,13 @@ export function bytes(n) {
   return n.toFixed(n < 10 ? 1 : 0) + ' ' + units[u];
 }
 
-// moment returns a time as this browser's person writes times, with the day unless that is today.
+// hour returns the hour and the minute of a time.
+export const hour = (t) => `${two(t.getHours())}:${two(t.getMinutes())}`;
+
+// moment returns a time as the command line writes times, with the day unless that is today.
 export function moment(iso, today = new Date()) {
   const t = new Date(iso);
   if (isNaN(t) || t.getFullYear() < 1971) return '–';
-  const day = t.toDateString() === today.toDateString() ? '' : t.toLocaleDateString() + ' ';
-  return day + t.toLocaleTimeString();
+  if (t.toDateString() === today.toDateString()) return `${hour(t)}:${two(t.getSeconds())}`;
+  return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${hour(t)}`;
 }

@@ -53,6 +53,9 @@ export function requests(v) {
   return { errors, requests: each.map((model, i) => ({ ...r, ...(model ? { model } : {}), ...(name ? { name: each.length > 1 ? `${name}-${i + 1}` : name } : {}) })) };
 }
 
+// suggestions are what the field of the model proposes: models that can be started, each with its provider.
+export const suggestions = (providers) => providers.map((p) => (p.model ? `${p.name}/${p.model}` : p.driver === 'replay' ? `${p.name}/replay` : '')).filter(Boolean);
+
 // plain returns what a refusal says, as the command line shows it.
 export const plain = (err) => err.message.replace(/^Spawn(: | )/, '');
 

@@ -1,7 +1,7 @@
 // Several agents side by side: those with one task, or a process and its forks.
 import { html, useEffect, useRef, useState } from '../lib/html.js';
 import { useCall } from '../lib/ask.js';
-import { ended, stands, took } from '../lib/fold.js';
+import { ended, fullModel, modelOf, outcome, outcomeWhy, stands, took } from '../lib/fold.js';
 import { cost, costWhy, count, moment } from '../lib/format.js';
 import { sumParts } from '../lib/family.js';
 import { href } from '../lib/router.js';
@@ -24,7 +24,8 @@ function Removed({ r }) {
 
 function Files({ id, turn, shared }) {
   const of = useCall('diff_files', { target: id, stat: true, removed: true }, { on: turn, every: 3000 });
-  return html`<${Answer} of=${of} draw=${(d) => d.removed ? html`<${Removed} r=${d.removed} />` : html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}</p>
+  const behind = of.on !== turn; // it is as it was before
+  return html`<${Answer} of=${of} draw=${(d) => d.removed ? html`<${Removed} r=${d.removed} />` : html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}${behind ? html` <small>so far; reading …</small>` : ''}</p>
     ${shared.length > 0 && html`<p class="problem">It shares its directory with ${shared.join(', ')}: these files may be the work of any of them.</p>`}
     ${d.files.length > 0 && html`<ul class="files">${d.files.slice(0, few).map((f) => html`<li key=${f.path}><${Line} value=${f.path} class="mono" /> <small>${f.binary ? 'binary' : `+${f.added || 0} −${f.deleted || 0}`}</small></li>`)}${d.files.length > few ? html`<li>and ${d.files.length - few} more</li>` : ''}</ul>`}`} />`;
 }
@@ -42,12 +43,12 @@ function One({ id, places, place }) {
   return html`<section class="one" aria-label=${'Process ' + (detail.data?.pid || id.slice(0, 8))}><${Answer} of=${detail} draw=${(d) => {
     const p = row || { ...d, at: clock() };
     const f = sums.data?.families[0];
-    return html`<h2><a href=${href('process', { id })}>${p.pid} <${Line} value=${p.name || p.agent || 'agent'} most=${40} /></a> <${Badge} p=${p} /></h2>
+    return html`<h2><a href=${href('process', { id })}>${p.pid} <${Line} value=${p.name || modelOf(p) || p.agent || 'agent'} most=${60} /></a> <${Badge} p=${p} /></h2>
       <${Facts} facts=${[
-        ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
+        ['Model', fullModel(p) && html`<${Line} value=${fullModel(p)} />`], ['Agent', p.agent && html`<${Line} value=${p.agent} />`],
         ['Steps', String(p.step)], ['Tokens', `${p.estimated ? '~' : ''}${count(p.tokens_used)}`], ['Cost', html`<span title=${costWhy(p)}>${cost(p)}</span>${costWhy(p) && html` <small>${costWhy(p)}</small>`}`], ['Time', took(p, clock()) + (stands(p) ? '' : ' so far')],
         ['With descendants', f?.with_descendants && sumParts(f.with_descendants).join(', ')], ['With all forks', f?.with_forks && sumParts(f.with_forks).join(', ')],
-        ['End', ended(p) && html`exit ${p.exit?.code ?? 0} <${Line} value=${p.exit?.reason || ''} most=${200} />`], ['Failed calls', p.failed_calls_unknown ? 'unknown' : p.failed_calls > 0 && html`<b class="failed">${p.failed_calls}</b>`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
+        ['End', ended(p) && html`${outcome(p.exit)} <${Line} value=${outcomeWhy(p.exit)} most=${200} />`], ['Failed calls', p.failed_calls_unknown ? 'unknown' : p.failed_calls > 0 && html`<b class="failed">${p.failed_calls}</b>`], ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`],
       ]} />
       <${Files} id=${id} turn=${turn} shared=${sharing(places, id)} />
       ${d.result && html`<details open><summary>Result</summary><${Markdown} value=${d.result} start=${4000} /></details>`}`;
@@ -87,4 +88,4 @@ function Compare({ query }) {
     ${ids.length > most && html`<p>${ids.length - most} more are not shown.</p>`}<p><a href=${href('compare')}>Others with the same task</a></p>`;
 }
 
-export default { name: 'compare', path: '/compare', title: 'Side by side', Page: Compare };
+export default { name: 'compare', path: '/compare', title: 'Side by side', nav: 'Side by side', Page: Compare };

@@ -1,7 +1,7 @@
 // Workflows: the runs, and one of them as a graph, live.
 import { html, useMemo } from '../lib/html.js';
 import { find, procs } from '../lib/store.js';
-import { condition, ended } from '../lib/fold.js';
+import { condition, ended, outcome } from '../lib/fold.js';
 import { cost, count, dollars, duration, moment } from '../lib/format.js';
 import { call } from '../lib/api.js';
 import { href } from '../lib/router.js';
@@ -25,9 +25,9 @@ function Runs() {
   const of = useCall('compose_list', { all: true }, { on: procs.value.turn, every: 2000 });
   return html`<h1>Workflows</h1><${Answer} of=${of} draw=${(d) => html`<${Table} label="Runs" empty="No workflow was run. Start one in a terminal: rnix compose up -f FILE" rows=${d.runs.toReversed()} columns=${[
     { text: 'PID', num: true, cell: (r) => r.pid }, { text: 'Run', cell: (r) => html`<a href=${href('compose', { id: r.uuid })}><${Line} value=${r.name || r.uuid.slice(0, 8)} most=${60} /></a> <small><${Line} value=${r.intent || ''} most=${80} /></small>` },
-    { text: 'State', cell: (r) => html`${r.state} <small><${Line} value=${r.wait || (r.exit ? `exit ${r.exit.code ?? 0}` : '')} most=${60} /></small>` },
+    { text: 'State', cell: (r) => html`${r.state} <small><${Line} value=${r.wait || (r.exit ? outcome(r.exit) : '')} most=${60} /></small>` },
     { text: 'Nodes', cell: (r) => Object.entries(r.counts || {}).map(([s, n]) => `${n} ${s}`).join(', ') },
-    { text: 'Tokens', num: true, cell: (r) => count(r.tokens_used) }, { text: 'Cost', num: true, cell: (r) => cost(r) },
+    { text: 'Tokens', num: true, cell: (r) => (r.estimated ? '~' : '') + count(r.tokens_used) }, { text: 'Cost', num: true, cell: (r) => cost(r) },
     { text: 'Time', num: true, cell: (r) => duration(r.elapsed_ms) }, { text: 'Started', cell: (r) => moment(r.created_at) },
   ]} />`} />`;
 }

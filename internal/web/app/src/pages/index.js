@@ -9,4 +9,4 @@ import history from './history.js';
 import cost from './cost.js';
 import system from './system.js';
 
-export default [overview, start, asks, compose, history, cost, system, process, compare];
+export default [overview, start, asks, compare, compose, history, cost, system, process];

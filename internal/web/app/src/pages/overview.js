@@ -2,7 +2,7 @@
 import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
-import { arrange, ended, ending, paused, took } from '../lib/fold.js';
+import { arrange, ended, ending, fullModel, modelOf, paused, took } from '../lib/fold.js';
 import { age, cost, costWhy, count, dollars, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
@@ -44,7 +44,7 @@ function Totals({ ended: e, failed }) {
   const unpriced = (used?.lines || []).filter((l) => l.unpriced_tokens > 0).map((l) => l.key);
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'],
     ['Failed', e ? e.failed && html`<button type="button" class="quiet" title="Show those that have ended without success" onClick=${failed}>${e.failed}</button>` : '…', e?.failed ? 'bad' : ''],
-    ['Tokens today', used ? count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, unpriced_models: unpriced })}>${cost(used.total)}</span>` : '…']];
+    ['Tokens today', used ? (used.total.estimated ? '~' : '') + count(used.total.tokens) : '…'], ['Cost today', used ? html`<span title=${costWhy({ ...used.total, unpriced_models: unpriced })}>${cost(used.total)}</span>` : '…']];
   return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt title=${name.endsWith('today') ? 'since midnight, UTC' : undefined}>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
@@ -64,10 +64,11 @@ function Curves() {
   const step = Math.floor(clock() / 1000 / 5);
   const s = useMemo(() => series(curve, clock() / 1000, span), [usage.value, step]);
   const when = s.since ? 'since ' + moment(s.since * 1000) : 'in the last 30 minutes'; // the daemon does not remember everything
+  const all = (s.since ? 'in steps that ended ' : 'in all ') + when;
   const lost = curve.lost ? `; ${count(curve.lost)} events came too fast to count` : '';
   return html`<div class="curves">
-    <${Chart} title="Tokens per minute" text=${read ? `${count(s.lately)} now, ${count(s.sum)} in all ${when}${lost}` : 'reading …'} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
-    <${Chart} title="Dollars per minute" text=${read ? (s.dollars || !s.sum ? `${dollars(s.spent)} now, ${dollars(s.dollars)} in all ${when}` : `none known ${when}`) : 'reading …'} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
+    <${Chart} title="Tokens per minute" text=${read ? `${count(s.lately)} now, ${count(s.sum)} ${all}${lost}` : 'reading …'} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
+    <${Chart} title="Dollars per minute" text=${read ? (s.dollars || !s.sum ? `${dollars(s.spent)} now, ${dollars(s.dollars)} ${all}` : `none known ${when}`) : 'reading …'} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
   </div>`;
 }
 
@@ -107,7 +108,7 @@ function drawRow(row, p, place, here, pick, toggle, now, sum, why) {
     </span>
     <span role="gridcell" class="state" title=${line(doing(p, now), 400)}><${Badge} p=${p} /> <${Line} value=${doing(p, now)} most=${120} class="doing" /></span>
     <span role="gridcell" class="num step">${p.step}${p.max_steps ? html`<small>/${p.max_steps}</small>` : ''}</span>
-    <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
+    <span role="gridcell" class="model" title=${line(fullModel(p), 200)}><${Line} value=${modelOf(p)} most=${60} /></span>
     <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
     <span role="gridcell" class="num cost" title=${costWhy(p)}>${cost(p)}</span>
     <span role="gridcell" class="num elapsed">${took(p, now)}</span>

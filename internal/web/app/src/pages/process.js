@@ -1,7 +1,7 @@
 // A process, alive or dead: what it is, and a tab for each way of looking at it.
 import { html, useEffect, useRef } from '../lib/html.js';
 import { find, clock, procs, second } from '../lib/store.js';
-import { elapsed, ended } from '../lib/fold.js';
+import { elapsed, ended, fullModel, outcomeWhy } from '../lib/fold.js';
 import { age, cost, count, moment } from '../lib/format.js';
 import { href, go } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
@@ -62,11 +62,12 @@ function Head({ p, id, tab }) {
       <span>${p.estimated ? '~' : ''}${count(p.tokens_used)} tokens</span>
       <span>cost ${cost(p)}</span>
       <span>${age(elapsed(p, now))}</span>
-      ${(p.model || p.provider) && html`<span><${Line} value=${p.model || p.provider} most=${60} /></span>`}
+      ${fullModel(p) && html`<span><${Line} value=${fullModel(p)} most=${80} /></span>`}
       <span>since ${moment(p.created_at)}</span>
       ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
       ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${age(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
     </p>
+    ${ended(p) && outcomeWhy(p.exit) && html`<p class="problem outcome"><${Line} value=${outcomeWhy(p.exit)} most=${1000} /></p>`}
     ${away(p).map((d) => html`<p class="without">Works without the MCP server <${Line} value=${d.text} most=${400} />. To start it again, in a terminal: <code>${d.command}</code> <${Copy} text=${d.command} what="the command that starts it again" /></p>`)}
     <${Together} id=${id} turn=${`${p.state} ${p.step} ${p.tokens_used}`} />
     <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>

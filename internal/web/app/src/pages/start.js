@@ -4,7 +4,7 @@ import { call } from '../lib/api.js';
 import { useCall } from '../lib/ask.js';
 import { useDraft } from '../lib/draft.js';
 import { go, href } from '../lib/router.js';
-import { belongs, plain, requests } from '../lib/start.js';
+import { belongs, plain, requests, suggestions } from '../lib/start.js';
 import { shared } from '../lib/shared.js';
 import { procs, wire } from '../lib/store.js';
 import { line } from '../lib/visible.js';
@@ -120,7 +120,7 @@ function Start() {
             ${v.agent && !agent && html`<option value=${v.agent} selected>${line(v.agent, 60)}</option>`}</select><//>
         <${Field} name="model" label="Model" error=${errors.model} hint=${many > 1 ? `${many} agents with the same task, side by side${v.tree ? '' : '; in one directory they meet: a work tree keeps them apart'}` : 'Empty: as configured. Several, with commas, start one agent each.'}>
           <input type="text" list="start-models" placeholder=${providers.data ? line([providers.data.chosen, ready.find((p) => p.name === providers.data.chosen)?.model].filter(Boolean).join('/'), 80) : ''} ...${same('model')} />
-          <datalist id="start-models">${ready.map((p) => html`<option key=${p.name} value=${p.model ? `${p.name}/${p.model}` : p.name}></option>`)}</datalist><//>
+          <datalist id="start-models">${suggestions(ready).map((m) => html`<option key=${m} value=${m}></option>`)}</datalist><//>
         <${Field} name="tokens" label="Budget in tokens" error=${errors.tokens} hint="With its descendants, such as 200k. Empty: as configured; 0: no limit."><input type="text" inputmode="decimal" ...${same('tokens')} /><//>
         <${Field} name="usd" label="Budget in US dollars" error=${errors.usd} hint="With its descendants, such as 2.50."><input type="text" inputmode="decimal" ...${same('usd')} /><//>
       </div>

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../lib/html.js';
 import { allow, allowFor, asks, reply, busy, deny, edit, settling, whole } from '../lib/asks.js';
 import { commandOf, inputOf, runs } from '../lib/asked.js';
-import { age, bytes } from '../lib/format.js';
+import { age, bytes, moment } from '../lib/format.js';
 import { who } from '../lib/actions.js';
 import { href } from '../lib/router.js';
 import { clock, second, wire } from '../lib/store.js';
@@ -42,7 +42,7 @@ function Reply({ a, button, off }) {
 }
 
 function Default({ q }) {
-  return html`<p class="note">Without an answer it would take <${Line} value=${q.default} most=${200} class="mono" />${q.until ? `, at ${new Date(q.until).toLocaleString()}` : ''}.</p>`;
+  return html`<p class="note">Without an answer it would take <${Line} value=${q.default} most=${200} class="mono" />${q.until ? `, at ${moment(q.until)}` : ''}.</p>`;
 }
 
 function Card({ a }) {

@@ -1,6 +1,7 @@
 // Chart draws a curve over time.
 import uPlot from 'uplot';
 import { html, useEffect, useRef } from '../lib/html.js';
+import { hour } from '../lib/format.js';
 import { scheme } from '../lib/theme.js';
 
 // Chart shows y over x (seconds). text says the same for who does not see it; unit makes a text of a value; ink is a variable of
@@ -17,7 +18,7 @@ export function Chart({ title, text, x, y, unit, ink, height = 96 }) {
       width: el.clientWidth || 300, height,
       legend: { show: false }, cursor: { show: false }, padding: [6, 8, 0, 0],
       scales: { y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
-      axes: [{ ...axis, size: 20, space: 70, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })) },
+      axes: [{ ...axis, size: 20, space: 70, values: (_, ticks) => ticks.map((t) => hour(new Date(t * 1000))) },
         { ...axis, size: 52, space: 28, values: (_, ticks) => ticks.map(unit) }],
       series: [{}, { stroke: colour(ink), width: 1.5, fill: colour(ink) + '22', points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
     }, [x, y], el);

@@ -8,11 +8,16 @@ export function Rows({ count, height, draw, at = -1, seen: tell, class: cls = ''
   const [view, setView] = useState({ top: 0, tall: 800 });
   useEffect(() => {
     const el = ref.current;
-    const look = () => setView((v) => (v.top === el.scrollTop && v.tall === el.clientHeight ? v : { top: el.scrollTop, tall: el.clientHeight }));
+    const look = () => { // on a phone the page scrolls, and not the list
+      const page = getComputedStyle(el).overflowY === 'visible';
+      const top = page ? Math.max(0, -el.getBoundingClientRect().top) : el.scrollTop, tall = page ? innerHeight : el.clientHeight;
+      setView((v) => (v.top === top && v.tall === tall ? v : { top, tall }));
+    };
     const sizes = new ResizeObserver(look);
     sizes.observe(el);
-    el.addEventListener('scroll', look, { passive: true });
-    return () => { sizes.disconnect(); el.removeEventListener('scroll', look); };
+    const heard = [[el, 'scroll'], [window, 'scroll'], [window, 'resize']];
+    for (const [of, kind] of heard) of.addEventListener(kind, look, { passive: true });
+    return () => { sizes.disconnect(); for (const [of, kind] of heard) of.removeEventListener(kind, look); };
   }, []);
   useEffect(() => {
     const el = ref.current;

@@ -1,10 +1,13 @@
 // The conversation: what was said, what the model says just now, and what a person says next.
 import { html, useEffect, useRef, useState } from '../../lib/html.js';
+import { useCall } from '../../lib/ask.js';
+import { open } from '../../lib/asks.js';
 import { ended } from '../../lib/fold.js';
 import { href } from '../../lib/router.js';
 import { talks } from '../../lib/say.js';
 import { thoughts, underWay } from '../../lib/speech.js';
 import { useSpeech } from '../../lib/speaking.js';
+import { turns } from '../../lib/turns.js';
 import { useTalk } from '../../lib/talk.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Line } from '../../ui/text.js';
@@ -36,6 +39,7 @@ export function Conversation({ id, p, detail, query, turn }) {
   const speech = useSpeech(id, step || over ? '' : p.state === 'suspended' ? 'suspended' : 'works');
   const talk = useTalk(id, step, `${turn} ${speech.turn}`);
   const { data: d, error } = talk;
+  const asks = useCall('asks', step || p.kind ? null : { target: id, all: true, max_input: 64 << 10 }, { on: `${turn} ${speech.turn} ${open.value} ${p.wait || ''}` }).data?.asks || [];
   const box = useRef(), end = useRef(true);
   // Who is at the end stays there.
   const follow = () => { if (end.current && box.current) box.current.scrollTop = box.current.scrollHeight; };
@@ -43,14 +47,15 @@ export function Conversation({ id, p, detail, query, turn }) {
   useEffect(follow);
   if (error && !d) return html`<p class="problem" role="alert"><${Line} value=${error.message} most=${1000} /> <button type="button" onClick=${talk.again}>Try again</button></p>`;
   if (!d) return html`<p class="empty" role="status">Reading …</p>`;
+  const shown = turns(d.messages).length; // a result stands with its call
   const last = d.messages.findLast((m) => m.role === 'assistant');
-  return html`<p class="about">${d.total} ${d.total === 1 ? 'message' : 'messages'}${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}. <button type="button" class="quiet to-end" onClick=${() => box.current.lastElementChild?.scrollIntoView({ block: 'end' })}>To the end</button></p>
+  return html`<p class="about">${d.prev > 0 ? `${d.total} messages, results of calls among them` : shown === 1 ? '1 message' : shown + ' messages'}${step ? html` as step ${step} was sent them; <a href=${href('process', { id, tab: 'conversation' })}>as it is now</a>` : ''}${d.compactions ? `, ${d.compactions} compactions` : ''}. <button type="button" class="quiet to-end" onClick=${() => box.current.lastElementChild?.scrollIntoView({ block: 'end' })}>To the end</button></p>
     ${d.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
     ${!step && detail.data?.interrupted?.length > 0 && html`<p class="problem">It is not known whether all of its calls have run. When it is resumed it is told so; <a href=${href('process', { id, tab: 'summary' })}>which they are, and what else can be done</a>.</p>`}
     <div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label="Conversation">
       ${d.prev > 0 && html`<p><button type="button" onClick=${talk.earlier}>Earlier messages</button></p>`}
       ${d.messages.length === 0 && html`<p class="empty">Nothing was said yet.</p>`}
-      <${Messages} messages=${d.messages} id=${id} step=${step} thoughts=${thoughts(speech.now())} working=${!over} />
+      <${Messages} messages=${d.messages} id=${id} step=${step} thoughts=${thoughts(speech.now())} working=${!over} asks=${asks} />
       ${!step && html`<${Live} speech=${speech} last=${last} over=${over} drawn=${follow} />`}
       ${!step && talks(p) && html`<${Waiting} id=${id} turn=${`${turn} ${speech.turn}`} />`}
     </div>

@@ -1,6 +1,7 @@
 // Where a process comes from: its forks as a tree, and its runs.
 import { html, useMemo } from '../../lib/html.js';
 import { duration, moment } from '../../lib/format.js';
+import { outcome } from '../../lib/fold.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { line } from '../../lib/visible.js';
@@ -39,7 +40,7 @@ export function Lineage({ id, turn }) {
     <${Table} label="Runs" rows=${d.runs} columns=${[
       { text: 'Run', num: true, cell: (r) => r.run }, { text: 'PID', num: true, cell: (r) => r.pid }, { text: 'How', cell: (r) => r.how }, { text: 'Began', cell: (r) => moment(r.began) },
       { text: 'Steps', cell: (r) => (r.first_step ? `${r.first_step} to ${r.last_step}` : '') }, { text: 'Worked', num: true, cell: (r) => duration(r.active_ms) },
-      { text: 'End', cell: (r) => html`${r.end || 'it runs'}${r.end === 'exit' && r.exit ? ` ${r.exit.code ?? 0}` : ''} <${Line} value=${r.reason || r.exit?.reason || ''} most=${120} />` }, { text: 'Told at its beginning', cell: (r) => html`<${Line} value=${r.input || ''} most=${80} />` },
+      { text: 'End', cell: (r) => html`${r.end === 'exit' && r.exit ? outcome(r.exit) : r.end || 'it runs'} <${Line} value=${r.reason || r.exit?.reason || ''} most=${120} />` }, { text: 'Told at its beginning', cell: (r) => html`<${Line} value=${r.input || ''} most=${80} />` },
     ]} />
     ${d.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}`} />`;
 }

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from '../../lib/html.js';
 import { stream } from '../../lib/api.js';
 import { askText } from '../../lib/asked.js';
+import { outcome, outcomeWhy } from '../../lib/fold.js';
 import { moment } from '../../lib/format.js';
 import { Line, Text } from '../../ui/text.js';
 
@@ -49,7 +50,7 @@ export function Log({ id }) {
     ${state.error && html`<p class="problem"><${Line} value=${state.error.message} /></p>`}
     <div class="log mono" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off">
       ${seen.length === 0 ? html`<p class="empty">Nothing yet.</p>` : seen.map((e) => (e.kind === 'step_started' ? html`<div key=${e.seq + e.time} class="mark">step ${e.step}${e.total ? '/' + e.total : ''}</div>`
-        : e.kind === 'exited' ? html`<div key=${e.seq + e.time} class="mark">ended: exit ${e.exit?.code ?? 0} <${Line} value=${e.exit?.reason || e.text || ''} /></div>`
+        : e.kind === 'exited' ? html`<div key=${e.seq + e.time} class="mark">ended: ${outcome(e.exit)} <${Line} value=${outcomeWhy(e.exit)} /></div>`
         : html`<div key=${e.seq + e.time} class=${'entry ' + categoryOf(e)}><small>${moment(e.time)} ${categoryOf(e)}</small><${Text} value=${askText(e) ?? e.text} start=${2000} /></div>`))}
     </div>`;
 }

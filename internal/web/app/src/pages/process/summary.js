@@ -4,7 +4,7 @@ import { age, bytes, count, dollars, moment, spent } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
-import { ended, labels, misses } from '../../lib/fold.js';
+import { ended, fullModel, labels, misses, outcome, outcomeWhy } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Markdown } from '../../ui/markdown.js';
 import { Line, Text } from '../../ui/text.js';
@@ -32,7 +32,7 @@ export function Summary({ id, p, detail, turn }) {
   const d = detail.data;
   const parent = p.parent_uuid && html`<a href=${href('process', { id: p.parent_uuid })}>${p.ppid || p.parent_uuid.slice(0, 8)}</a>`;
   return html`${(d?.result || p.exit) && html`<h2>${!p.exit ? 'Result' : ended(p) ? 'How it ended' : 'Why it is suspended'}</h2>
-      ${p.exit && html`<p>${ended(p) && html`<b>exit ${p.exit.code ?? 0}</b> `}<${Line} value=${p.exit.reason} most=${400} />${misses(p) && html` · <b class="failed">${misses(p)}</b>`}</p>`}
+      ${p.exit && html`<p>${ended(p) && html`<b>${outcome(p.exit)}</b> `}<${Line} value=${ended(p) ? outcomeWhy(p.exit) : p.exit.reason} most=${400} />${misses(p) && html` · <b class="failed">${misses(p)}</b>`}</p>`}
       ${d?.result && html`<div class="box" tabindex="0"><${Markdown} value=${d.result} /></div>`}`}
     ${d?.plan && html`<h2>Plan</h2><div class="box" tabindex="0"><${Markdown} value=${d.plan} /></div>`}
     ${d?.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
@@ -42,7 +42,7 @@ export function Summary({ id, p, detail, turn }) {
     <${Facts} facts=${[
       ['Intent', html`<${Text} value=${d?.intent ?? p.intent} start=${1500} />`],
       ['UUID', html`<code>${p.uuid}</code>`], ['Parent', parent], ['Agent', p.agent && html`<${Line} value=${p.agent} />`], ['Kind', p.kind],
-      ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`],
+      ['Model', fullModel(p) && html`<${Line} value=${fullModel(p)} />`],
       ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`], ['Its files', d?.dir && html`<${Line} value=${d.dir} class="mono" />`],
       ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Resumes', p.wait_until && moment(p.wait_until)],
       ['No progress since', p.suspect_since && moment(p.suspect_since)],

@@ -3,6 +3,8 @@ import { html, useState } from '../../lib/html.js';
 import { call } from '../../lib/api.js';
 import { treeCommands, undoCommand } from '../../lib/advice.js';
 import { useCall } from '../../lib/ask.js';
+import { find } from '../../lib/store.js';
+import { together } from '../../lib/compare.js';
 import { who } from '../../lib/actions.js';
 import { works } from '../../lib/say.js';
 import { ask } from '../../ui/dialog.js';
@@ -34,7 +36,7 @@ async function preview(p, w) {
       <p>${many(files.length, 'file', 'files')}:</p><ul class="files">${files.slice(0, few).map((f) => html`<li key=${f.path}><${Line} value=${f.path} class="mono" /> <small>${f.binary ? 'binary' : `+${f.added || 0} −${f.deleted || 0}`}</small></li>`)}${files.length > few ? html`<li>and ${files.length - few} more</li>` : ''}</ul>
       ${d.preview?.conflicts?.length > 0 && html`<p class="problem">It would be refused: both sides have changed the same places in <${Line} value=${d.preview.conflicts.join(', ')} most=${400} class="mono" /></p>`}
       ${d.preview?.in_the_way && html`<p class="problem">It would be refused: <${Line} value=${d.preview.in_the_way} most=${400} /></p>`}
-      ${overlaps.map((o) => html`<p class="problem">PID ${o.pid} has changed ${o.paths.length} of these files, too: merging both may conflict.</p>`)}
+      ${together(overlaps).map((o) => html`<p class="problem">${o.by.map((u) => who({ name: find(u.uuid)?.name, ...u })).join(', ')} ${o.by.length === 1 ? 'has' : 'have'} changed <${Line} value=${o.paths.join(', ')} most=${300} class="mono" />, too: merging more than one of them may conflict.</p>`)}
       ${auto.map((f) => html`<p class="problem">Run or obeyed unasked by other programs: ${f.change} <${Line} value=${f.file} class="mono" />: <${Line} value=${f.note} most=${300} /></p>`)}`,
     fields: auto.length ? [{ name: 'auto', type: 'check', value: false, label: 'merge it although other programs run or obey these files' }] : [],
   });
