@@ -73,7 +73,7 @@ function Tasks({ list }) {
 function Choices() {
   const of = useCall('list_procs', { all: true, limit: 1000 }, { on: procs.value.rows.size, every: 3000 });
   return html`<h1>Side by side</h1><p>Agents with the same task. <a href=${href('start')}>Start</a> some with several models, or fork one.</p>
-    <${Answer} of=${of} draw=${(d) => html`<${Tasks} list=${groups(d.procs).slice(0, 100)} />`} />`;
+    <${Answer} of=${of} draw=${(d) => html`<${Tasks} list=${groups(d.procs || []).slice(0, 100)} />`} />`;
 }
 
 function Compare({ query }) {

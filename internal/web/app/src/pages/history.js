@@ -56,7 +56,7 @@ function History() {
     <${Answer} of=${of} draw=${(d) => html`<div class="grid" role="grid" aria-label="History" aria-rowcount=${rows.length + 1}>
         <div role="row" class="row head" aria-rowindex="1">${[['pid', 'PID', 'num '], ['what', 'Process', ''], ['state', 'State', ''], ['step', 'Steps', 'num '], ['model', 'Model', ''], ['tokens', 'Tokens', 'num '], ['cost', 'Cost', 'num '], ['elapsed', 'Time', 'num '], ['acts', 'Last', '']].map(([c, t, n]) => html`<span role="columnheader" class=${n + c}>${t}</span>`)}</div>
         ${rows.length === 0 ? html`<p class="empty">No process matches.</p>` : html`<${Rows} count=${rows.length} height=${tall} role="rowgroup" tabindex="0" aria-label="Processes" draw=${(i, style) => html`<${Row} key=${rows[i].uuid} p=${rows[i]} style=${style} n=${i} />`} />`}
-      </div><p class="foot">${rows.length} of ${d.procs.length}${d.hidden ? `; ${d.hidden} older ones are not here: rnix ps -a lists them` : ''}.</p>`} />`;
+      </div><p class="foot">${rows.length} of ${d.procs?.length ?? 0}${d.hidden ? `; ${d.hidden} older ones are not here: rnix ps -a lists them` : ''}.</p>`} />`;
 }
 
 export default { name: 'history', path: '/history', title: 'History', nav: 'History', Page: History };
