@@ -21,7 +21,7 @@ import (
 var resumedFields = map[string]string{
 	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitKind": "moment", "WaitUntil": "moment",
 	"Intent": "same", "Agent": "same", "Labels": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
-	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "UnpricedModels": "same", "FailedCalls": "same", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
+	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "UnpricedModels": "same", "FailedCalls": "same", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "ClockPaused": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "BlockedSignals": "same", "OnInterrupt": "same", "Sandbox": "same", "Net": "same", "Tools": "same",
 	"Plan": "same", "Denied": "same", "Denials": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
 	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment", "PendingSignals": "moment", "MCPDown": "moment", "FailedUnknown": "moment", "Taken": "moment",
