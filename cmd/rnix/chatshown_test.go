@@ -71,7 +71,7 @@ func TestAPersonShowsImagesToAnAgent(t *testing.T) {
 	shown("first.png", "my shot.png")
 
 	s.keys("and @nosuch.png @b.png", "Enter")
-	s.sees("nosuch.png is not there", "and @nosuch.png @b.png")
+	s.sees("no such file: nosuch.png", "and @nosuch.png @b.png")
 	s.keys("C-u", "and @b.png", "C-v")
 	s.sees("the agent is shown [image b.png 62×2, 75 bytes] [image pasted-1.png 63×2, 75 bytes]")
 	s.keys("Enter")
