@@ -91,7 +91,8 @@ func (k *keeper) age() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for id := range k.steps {
-		if _, err := os.Stat(filepath.Join(k.s.Data, "steps", id.String())); err == nil {
+		// A daemon that was killed may have written the records of a history, and not yet what they come to.
+		if _, err := os.Stat(filepath.Join(step.Dir(k.s.Data, id), step.InfoFile)); err == nil {
 			rewrite(k.t, k.s, id, func(p *step.ProcInfo) {
 				if !p.DeadAt.IsZero() {
 					p.DeadAt = time.Now().AddDate(0, 0, -100)
