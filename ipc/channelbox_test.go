@@ -60,7 +60,7 @@ func inBoxes(t *testing.T, open func(types.PID) (*os.File, func(), error), made 
 	run := func(plan sandbox.Plan, c sandbox.Command) (proc.ExitInfo, string, string, error) {
 		var out, errs bytes.Buffer
 		child, err := m.Start(t.Context(), proc.Spec{Kind: proc.KindShell, Owner: 9, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: append([]string{"GORACE=atexit_sleep_ms=0"}, c.Env...),
-			Stdout: &out, Stderr: &errs, Box: &proc.Box{Plan: plan, Self: self}})
+			Stdout: &out, Stderr: &errs, Box: &proc.Box{Plan: plan}})
 		if err != nil {
 			return proc.ExitInfo{}, "", "", err
 		}

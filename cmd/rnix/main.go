@@ -19,7 +19,6 @@ import (
 	"rnix/internal/mcpserve"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
-	_ "rnix/internal/sandbox/enter/early" // boxes are entered before main
 	"rnix/ipc"
 )
 
@@ -30,7 +29,7 @@ var version = "dev"
 var warded = sync.OnceValues(proc.Warded)
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // first of all: it confines itself before anything else starts
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // a test in a box
 		os.Exit(sandbox.Helper(os.Args[2:]))
 	}
 	if len(os.Args) == 3 && os.Args[1] == harness.JudgeWord {

@@ -153,11 +153,7 @@ func runBox(ctx context.Context, plan sandbox.Plan, c sandbox.Command, spec proc
 		return proc.ExitInfo{}, err
 	}
 	defer m.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return proc.ExitInfo{}, err
-	}
-	box := proc.Box{Plan: plan, Self: self, Env: c.Env}
+	box := proc.Box{Plan: plan, Env: c.Env}
 	if err := egress.Fit(&box, new(egress.Proxy), egress.Client{}); err != nil {
 		return proc.ExitInfo{}, err
 	}

@@ -47,7 +47,7 @@ func newBoxes(t *testing.T, w *world, rules ...string) *boxes {
 	t.Cleanup(b.m.Close)
 	host := sandbox.Probe(t.Context(), func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 		errs := proc.NewRing(0)
-		child, err := b.m.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan, Self: self}})
+		child, err := b.m.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan}})
 		if err != nil {
 			return 0, "", err
 		}
@@ -68,7 +68,7 @@ func newBoxes(t *testing.T, w *world, rules ...string) *boxes {
 // start starts a command line, whose output goes to out.
 func (b *boxes) start(line string, out *bytes.Buffer) *proc.Child {
 	b.t.Helper()
-	box := proc.Box{Plan: b.plan, Self: b.self, Env: []string{"PATH=" + os.Getenv("PATH"), "HTTP_PROXY=http://evil.test:1", "ftp_proxy=x"}}
+	box := proc.Box{Plan: b.plan, Env: []string{"PATH=" + os.Getenv("PATH"), "HTTP_PROXY=http://evil.test:1", "ftp_proxy=x"}}
 	if err := Fit(&box, b.proxy, Client{}); err != nil {
 		b.t.Fatal(err)
 	}

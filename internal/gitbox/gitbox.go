@@ -27,7 +27,6 @@ const probeTime = 20 * time.Second
 // Boxes confines gits. Its fields are set before it is used. Safe for concurrent use.
 type Boxes struct {
 	Host  func() sandbox.Host // what this host can confine with
-	Self  string              // the path of this program, which is the inner helper
 	Home  string              // the user's
 	Data  string              // the data directory, in which agents write
 	Start func(context.Context, proc.Spec) (*proc.Child, error)
@@ -65,7 +64,7 @@ func (s *Boxes) Box(spec proc.Spec) (proc.Box, error) {
 		call.Tools = slices.Concat(call.Tools, sandbox.HomeTools(s.Home), directories(spec.Env))
 	}
 	plan, err := sandbox.MakePlan(call.Policy(git), host, sandbox.Disk{})
-	return proc.Box{Plan: plan, Self: s.Self}, err
+	return proc.Box{Plan: plan}, err
 }
 
 // Reason returns why git is not confined here; nil if it is, or if none was run yet.
@@ -93,7 +92,7 @@ func directories(env []string) (dirs []string) {
 // machine or one of the programs is another.
 func (s *Boxes) here(spec proc.Spec) (sandbox.Host, sandbox.GitProgram, error) {
 	path := resolved(spec.Path)
-	key := sandbox.HostKey(s.Self, path)
+	key := sandbox.HostKey(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.key == key {
@@ -121,7 +120,7 @@ func (s *Boxes) prove(host sandbox.Host, path string) (git sandbox.GitProgram, e
 		return git, err
 	}
 	run := func(call *sandbox.GitCall, args ...string) (string, int, error) {
-		box := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}, Self: s.Self}
+		box := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
 		if call != nil {
 			plan, err := sandbox.MakePlan(call.Policy(git), host, sandbox.Disk{})
 			if err != nil {

@@ -68,7 +68,7 @@ func confining(ctx context.Context, dir string) (*proc.Manager, *Boxes, error) {
 	}
 	run := func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 		errs := proc.NewRing(4 << 10)
-		child, err := procs.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan, Self: self}})
+		child, err := procs.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan}})
 		if err != nil {
 			return 0, "", err
 		}
@@ -76,7 +76,7 @@ func confining(ctx context.Context, dir string) (*proc.Manager, *Boxes, error) {
 		return exit.Code, errs.String(), exit.Err
 	}
 	host := sandbox.Probe(ctx, run, self, "")
-	boxes := &Boxes{Host: func() sandbox.Host { return host }, Self: self, Home: dir, Data: dir, Start: procs.Start, Log: slog.New(slog.DiscardHandler)}
+	boxes := &Boxes{Host: func() sandbox.Host { return host }, Home: dir, Data: dir, Start: procs.Start, Log: slog.New(slog.DiscardHandler)}
 	proc.Confine(procs, boxes.Box)
 	return procs, boxes, nil
 }

@@ -14,7 +14,7 @@ import (
 
 func init() {
 	helpers["strays-of-old"] = func(dir string) {
-		adopter = func() *os.File { return nil }
+		adopts = func() bool { return false }
 		straysOfOld(dir)
 	}
 	helpers["nobody"] = nobody
@@ -38,8 +38,8 @@ func TestWhateverAChildStartsStandsStillAndEndsWithIt(t *testing.T) {
 					spec := sh(fmt.Sprintf(escape(t, `sh -c "echo \$\$"; exec `+lookup(t, "sh")+` -c "echo \$\$; `+walker+`"`), mark)+"; read x", out)
 					spec.StdinPipe, spec.Owner = true, 11
 					c := start(t, m, spec)
-					if adopter() == nil {
-						t.Skip("needs a processor for which there is an adopter, and a system that runs it")
+					if !adopts() {
+						t.Skip("needs a processor for which there is such a program, and a system that runs it")
 					}
 					out.pid(t)
 					id := out.pid(t)
@@ -77,8 +77,8 @@ func TestWhateverAChildStartsStandsStillAndEndsWithIt(t *testing.T) {
 
 // TestErrorsOfAStartAreThoseOfTheSystem starts what cannot run.
 func TestErrorsOfAStartAreThoseOfTheSystem(t *testing.T) {
-	if adopter() == nil {
-		t.Skip("needs a processor for which there is an adopter, and a system that runs it")
+	if !adopts() {
+		t.Skip("needs a processor for which there is such a program, and a system that runs it")
 	}
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
@@ -163,20 +163,20 @@ func TestChildrenOfWhoeverHidesHisMemoryAdoptToo(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	out, err := cmd.Output()
-	if want := fmt.Sprintf("%v hello\n", adopter() != nil); err != nil || string(out) != want {
+	if want := fmt.Sprintf("%v hello\n", adopts()); err != nil || string(out) != want {
 		t.Errorf("%q, %v, want %q", out, err, want)
 	}
 }
 
 // BenchmarkStart starts and awaits a program that does nothing, with and without the adopter and a cgroup that it is born in.
 func BenchmarkStart(b *testing.B) {
-	of := adopter
-	defer func() { adopter = of }()
+	of := adopts
+	defer func() { adopts = of }()
 	for _, c := range []struct {
 		name string
 		born bool
-		with func() *os.File
-	}{{"plain", false, func() *os.File { return nil }}, {"adopting", false, of}, {"born", true, of}} {
+		with func() bool
+	}{{"plain", false, func() bool { return false }}, {"adopting", false, of}, {"born", true, of}} {
 		b.Run(c.name, func(b *testing.B) {
 			m, err := NewManager(filepath.Join(b.TempDir(), "children"), nil)
 			if err != nil {
@@ -188,7 +188,7 @@ func BenchmarkStart(b *testing.B) {
 			} else if home, _ := m.births.home(); home == "" {
 				b.Skip("needs a cgroup2 hierarchy in which we may make cgroups")
 			}
-			adopter = c.with
+			adopts = c.with
 			for b.Loop() {
 				child, err := m.Start(b.Context(), sh("exit 0", nil))
 				if err != nil {

@@ -14,8 +14,6 @@ import (
 // Box is how a child is confined.
 type Box struct {
 	Plan sandbox.Plan
-	// Self is the path of this program, which is the inner helper of a box: see sandbox.Helper.
-	Self string
 	// Env is the child's environment in place of Spec.Env; nil = that. It is cleared of what is blocked, as that is.
 	Env []string
 	// Start is what is started in place of the program of the Spec; nil = that.
@@ -92,7 +90,7 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	for _, in := range by.Inner {
 		command.Listen = append(command.Listen, in.Port)
 	}
-	if c.box, err = by.Plan.Open(by.Self, command); err != nil {
+	if c.box, err = by.Plan.Open(command); err != nil {
 		return types.Errorf(types.CodeOf(err), "Start", spec.Path, "%w", err)
 	}
 	c.entry.Held = c.box.Held()

@@ -23,10 +23,6 @@ func init() {
 // daemonThatConfines starts a child in a box whose parts print that they run, and waits to be killed. Of its plan only the rung is
 // another's: the test that runs it has proved it.
 func daemonThatConfines(dir string, rung sandbox.Rung) {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
 	m, err := NewManager(dir, nil)
 	if err != nil {
 		panic(err)
@@ -38,7 +34,7 @@ func daemonThatConfines(dir string, rung sandbox.Rung) {
 		panic(err)
 	}
 	spec := sh(`setsid sh -c 'echo $$; exec sleep 1000' & (setsid sh -c 'echo $$; exec sleep 1000' &) ; echo $$; wait`, os.Stdout)
-	spec.Dir, spec.Box = work, &Box{Plan: plan, Self: self}
+	spec.Dir, spec.Box = work, &Box{Plan: plan}
 	if _, err := m.Start(context.Background(), spec); err != nil {
 		panic(err)
 	}
@@ -88,7 +84,7 @@ func boxes(t *testing.T, f func(t *testing.T, m *Manager, work string, box *Box)
 	m := newManager(t)
 	host := sandbox.Probe(t.Context(), func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 		errs := NewRing(4 << 10)
-		child, err := m.Start(ctx, Spec{Kind: KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &Box{Plan: plan, Self: self}})
+		child, err := m.Start(ctx, Spec{Kind: KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &Box{Plan: plan}})
 		if err != nil {
 			return 0, "", err
 		}
@@ -110,7 +106,7 @@ func boxes(t *testing.T, f func(t *testing.T, m *Manager, work string, box *Box)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f(t, newManager(t), work, &Box{Plan: plan, Self: self})
+			f(t, newManager(t), work, &Box{Plan: plan})
 		})
 	}
 }
@@ -147,11 +143,6 @@ func TestBoxedChildThatCannotStartIsAnError(t *testing.T) {
 		spec.Path = filepath.Join(work, "none")
 		if _, err := m.Start(t.Context(), spec); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "none: no such file") {
 			t.Error(err)
-		}
-		gone := *box
-		gone.Self = filepath.Join(work, "gone") // as after an update of the program
-		if _, err := m.Start(t.Context(), boxed("true", nil, work, &gone)); err == nil {
-			t.Error("it ran without the helper")
 		}
 		if all := m.All(); len(all) != 0 {
 			t.Errorf("left behind: %+v", all)

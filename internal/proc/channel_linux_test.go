@@ -67,7 +67,7 @@ func TestAChildWithAChannelAdoptsItsOrphansAndHasItsFiles(t *testing.T) {
 	var e ends
 	m.Channels = Channels{DataDir: "/data", Open: e.open}
 	c := start(t, m, sh("true", io.Discard))
-	if c.Wait(); c.adopts != (adopter() != nil) {
+	if c.Wait(); c.adopts != adopts() {
 		t.Error("it is no subreaper")
 	}
 	var out bytes.Buffer

@@ -33,7 +33,7 @@ type Child struct {
 	entry   entry
 	process *os.Process
 	started time.Time
-	adopts  bool // it is a subreaper: see adopter
+	adopts  bool // it is a subreaper: see adopts
 	tree    *tree
 	cradle  cgroup // in which it was born; "" = none
 	before  Hits   // of its agent, when it was started

@@ -152,8 +152,10 @@ func TestEndOfAChildEndsWhatIsServedForIt(t *testing.T) {
 		default:
 			t.Error("it is served after the child has ended")
 		}
-		if _, err := m.Start(t.Context(), boxed("exec /none/such", nil, work, &Box{Plan: box.Plan, Self: "/none/self", Inner: by.Inner})); err == nil {
-			t.Error("it was started by a helper that is not there")
+		none := boxed("", nil, work, &Box{Plan: box.Plan, Inner: by.Inner})
+		none.Path = "/none/such"
+		if _, err := m.Start(t.Context(), none); err == nil { // what listened is closed, and served to nobody
+			t.Error("a program was started that is not there")
 		}
 	})
 }

@@ -533,10 +533,10 @@ func linkRace(a []string) error {
 	return err
 }
 
-// exe writes to the programs that processes run, the first one and the helper's.
+// exe writes to the programs that processes run, the first one's among them.
 func exe(a []string) error {
 	var ways []func() error
-	for _, path := range append([]string{"/proc/1/exe", "/proc/self/exe", "/proc/" + strconv.Itoa(os.Getppid()) + "/exe", helperPath}, a...) {
+	for _, path := range append([]string{"/proc/1/exe", "/proc/self/exe", "/proc/" + strconv.Itoa(os.Getppid()) + "/exe"}, a...) {
 		ways = append(ways, func() error { return made(unix.Open(path, unix.O_WRONLY, 0)) })
 	}
 	return anyOf(ways...)

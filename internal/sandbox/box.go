@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -11,15 +12,15 @@ import (
 	"strings"
 	"syscall"
 
-	"rnix/internal/sandbox/enter"
+	"rnix/internal/prelude"
 	"rnix/types"
 )
 
-// Word is the first argument with which this program is the inner helper of a box, or the test in one: main calls Helper then, before anything else.
+// Word is the first argument with which this program is the test in a box: main calls Helper then, before anything else.
 const Word = "__box"
 
-// NotRun is the exit status of the helper if it has not executed the command. It says why to Box.Started.
-const NotRun = enter.NotRun
+// NotRun is the exit status of a box that has not executed its command. Box.Started says why.
+const NotRun = prelude.NotRun
 
 // Command is what a box executes.
 type Command struct {
@@ -38,7 +39,16 @@ type Command struct {
 // mostInside bounds the listeners of one box: what one message can bring.
 const mostInside = 16
 
+// The descriptors of a box, before its command is executed.
 const (
+	startFD = 3 // the program that enters it
+	saysFD  = 4 // with Landlock: where that says what comes of it
+	rulesFD = 5 // with Landlock: the rules
+
+	argsFD       = 4 // with bubblewrap: its arguments
+	saysInside   = 5
+	stderrInside = 6 // the standard error of the command
+
 	firstPin  = 7                   // the first descriptor of what is mounted, after the streams and the files of a box
 	mostPins  = 128                 // mounts of a box
 	firstKept = firstPin + mostPins // the first descriptor after those of a box
@@ -48,7 +58,7 @@ const (
 type Box struct {
 	Path string
 	Args []string // without the program's name
-	// Env is the whole environment to start it with: what has Landlock's helper enter the box, and nothing with bubblewrap, since the command can read that of its first process and a dynamic
+	// Env is the whole environment to start it with: nothing in a box, since a command can read that of its first process and a dynamic
 	// linker obeys it. It is never nil, which os.StartProcess takes for the environment of this program. The command's own environment is in one of the files.
 	Env []string
 	// Files must be the descriptors from 3 on; see Inherited.
@@ -56,6 +66,7 @@ type Box struct {
 	pins  []*os.File // what is mounted, from firstPin on
 
 	rung    Rung
+	enter   *prelude.Program
 	says    *os.File // whether the command runs: the reading end of a pipe
 	words   *os.File // what bubblewrap prints: the reading end of a pipe
 	printed *os.File // the other end
@@ -65,10 +76,10 @@ type Box struct {
 	held    []*holding
 }
 
-// Open makes a box for a command. self is the path of this program. The caller starts what the box says, and calls Close when it
+// Open makes a box for a command. The caller starts what the box says, and calls Close when it
 // has ended, also if it could not be started. It fails with INVALID for a command that is not absolute, CONFLICT if a path
 // has changed since the plan was made, and STORAGE if the files of the box cannot be made.
-func (p Plan) Open(self string, c Command) (*Box, error) {
+func (p Plan) Open(c Command) (*Box, error) {
 	if !filepath.IsAbs(c.Path) || !filepath.IsAbs(c.Dir) {
 		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "program and directory of a command must be absolute, and the directory is %q", c.Dir)
 	}
@@ -88,8 +99,11 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	if len(c.Listen) > mostInside || len(listen) != len(c.Listen) {
 		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "%d ports are to be listened at; %d different ones are possible", len(c.Listen), mostInside)
 	}
-	j := jobOf(p, c)
-	b := &Box{Env: []string{}, rung: p.Rung, ports: c.Listen, watched: fingerprints(p.Watched)}
+	step, err := enter(p, c)
+	if err != nil {
+		return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "%w", &notStarted{why: err.Error()})
+	}
+	b := &Box{Env: []string{}, enter: step, rung: p.Rung, ports: c.Listen, watched: fingerprints(p.Watched)}
 	for _, path := range p.Held {
 		h, err := hold(path)
 		if err != nil {
@@ -98,35 +112,27 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 		}
 		b.held = append(b.held, h)
 	}
-	contents := [][]byte{j.Encode()}
-	b.Path, b.Args = self, []string{Word, "3"}
+	program := "/proc/self/fd/" + strconv.Itoa(startFD)
+	start, err := b.enter.Open(map[Rung]int{RungLandlock: saysFD, RungBwrap: saysInside}[p.Rung])
+	b.Files = append(b.Files, start)
 	if p.Rung == RungLandlock {
-		b.Env = append(b.Env, enter.Variable+"=3")
-	} else {
+		b.Path = program
+	} else if err == nil {
 		argv := slices.Clone(p.Argv)
-		for i, arg := range argv {
-			if arg == selfArg {
-				argv[i] = self
-			}
-		}
 		if p.Pinned {
-			var err error
 			if argv, b.pins, err = pin(argv); err != nil {
 				_, _ = b.Close()
 				return nil, err
 			}
 		}
-		argv = append(argv[:slices.Index(argv, "--")], "--setenv", enter.Variable, "3")
-		contents = append(contents, []byte(strings.Join(argv, "\x00")+"\x00"))
-		b.Path, b.Args = p.Program, []string{"--args", "4", "--", helperPath, Word, "3"}
+		b.Path, b.Args = p.Program, []string{"--args", strconv.Itoa(argsFD), "--", program}
+		var args *os.File
+		args, err = prelude.File([]byte(strings.Join(argv[:slices.Index(argv, "--")], "\x00") + "\x00"))
+		b.Files = append(b.Files, args)
 	}
-	for _, content := range contents {
-		f, err := memoryFile(content)
-		if err != nil {
-			_, _ = b.Close()
-			return nil, types.Errorf(types.ErrStorage, "sandbox", c.Path, "cannot make a file of the box: %w", err)
-		}
-		b.Files = append(b.Files, f)
+	if err != nil {
+		_, _ = b.Close()
+		return nil, types.Errorf(types.ErrStorage, "sandbox", c.Path, "cannot make a file of the box: %w", err)
 	}
 	if err := b.pipes(); err != nil {
 		_, _ = b.Close()
@@ -190,7 +196,11 @@ func (b *Box) Started() error {
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "sandbox", "", "it is not known whether the command was started: %w", err)
 	}
-	why, ran := strings.CutPrefix(strings.TrimSpace(string(text)), string(rune(enter.Running)))
+	report, ran := bytes.CutPrefix(text, []byte{running})
+	why := ""
+	if len(report) > 0 {
+		why = b.enter.Failed(report).Error()
+	}
 	if ran && why == "" && len(b.inner) == len(b.ports) {
 		return nil
 	}

@@ -11,25 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile returns a file in memory at its beginning, which nothing can change.
-func memoryFile(content []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("rnix-box", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), "rnix-box")
-	if _, err = f.Write(content); err == nil {
-		if _, err = f.Seek(0, 0); err == nil {
-			_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
-		}
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // identity returns which file a path is, and in which state.
 func identity(path string) string {
 	var st unix.Stat_t

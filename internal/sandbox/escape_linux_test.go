@@ -44,7 +44,7 @@ func (s *scene) attempt(t testing.TB, h Host, a attack) (result, Plan) {
 	}
 	before := s.state(t)
 	line := strings.ReplaceAll(s.words(a.line), "$A ", `"`+self(t)+`" `+attackWord+" ")
-	b, err := plan.Open(self(t), Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: env, Dir: s.place.Work})
+	b, err := plan.Open(Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: env, Dir: s.place.Work})
 	if err != nil {
 		t.Fatal(err)
 	}

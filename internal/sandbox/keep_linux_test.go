@@ -34,7 +34,7 @@ func tryKeeping(t *testing.T, h Host, line string, keep []int, file *os.File) (o
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := plan.Open(self(t), Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: p.Work, Keep: keep})
+	b, err := plan.Open(Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: p.Work, Keep: keep})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestWhatCannotBeKeptIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := plan.Open(self(t), Command{Path: "/bin/true", Dir: p.Work, Keep: []int{4}}); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "descriptor 4") {
+		if _, err := plan.Open(Command{Path: "/bin/true", Dir: p.Work, Keep: []int{4}}); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "descriptor 4") {
 			t.Error(err)
 		}
 		if names, err := os.ReadDir(filepath.Clean(p.Work)); err != nil || len(names) != 0 {
@@ -141,7 +141,7 @@ func TestNamesThatAnotherBoxHoldsAreHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := plan.Open("/bin/true", Command{Path: "/bin/true", Dir: "/"})
+		b, err := plan.Open(Command{Path: "/bin/true", Dir: "/"})
 		if err != nil {
 			t.Fatal(err)
 		}

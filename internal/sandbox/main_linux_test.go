@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	_ "rnix/internal/sandbox/enter/early"
 )
 
 // The test program is the inner helper, too, and the programs that attack from inside a box.
@@ -90,7 +88,7 @@ func start(ctx context.Context, b *Box, change func(*exec.Cmd)) (output, error) 
 // run is how the test probes; the program is that of the test.
 func run(t testing.TB) Run {
 	return func(ctx context.Context, plan Plan, c Command) (int, string, error) {
-		b, err := plan.Open(self(t), c)
+		b, err := plan.Open(c)
 		if err != nil {
 			return 0, "", err
 		}

@@ -20,8 +20,6 @@ func identity(path string) string {
 	return info.ModTime().String()
 }
 
-func memoryFile([]byte) (*os.File, error) { return nil, errNoBoxes }
-
 // IsHeld reports whether what is at a path only holds the name, for a box.
 func IsHeld(string) bool { return false }
 

@@ -59,7 +59,7 @@ func TestWhatIsMountedIsWhatWasLookedAt(t *testing.T) {
 			} else if c.early {
 				replaceByLink(t, filepath.Join(shared, c.dir), secrets)
 			}
-			b, err := plan.Open(self(t), Command{Path: "/bin/sh", Args: []string{"-c", "cat file ../extra/file; echo x >../extra/file; echo x >file"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: p.Work})
+			b, err := plan.Open(Command{Path: "/bin/sh", Args: []string{"-c", "cat file ../extra/file; echo x >../extra/file; echo x >file"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: p.Work})
 			if c.early {
 				if types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "it has become something else") {
 					t.Errorf("%v", err)
@@ -104,7 +104,7 @@ func TestAFileThatIsReplacedMeanwhileIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := plan.Open(self(t), Command{Path: "/bin/true", Dir: p.Work})
+	b, err := plan.Open(Command{Path: "/bin/true", Dir: p.Work})
 	if err != nil {
 		t.Fatal(err)
 	}

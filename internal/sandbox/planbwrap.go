@@ -5,12 +5,6 @@ import (
 	"strconv"
 )
 
-// helperPath is where bubblewrap shows this program: in /dev, which is always a new file system.
-const helperPath = "/dev/rnix-box"
-
-// selfArg stands for the path of this program in Plan.Argv, which is known when the plan is opened.
-const selfArg = "SELF"
-
 // privateSize bounds each private directory, in bytes: they are in memory.
 const privateSize = 1 << 30
 
@@ -38,7 +32,6 @@ func planBwrap(plan *Plan, host Host, files Files) error {
 			b.point(p)
 		}
 	}
-	b.add("--ro-bind", selfArg, helperPath)
 	for _, dir := range b.seal {
 		b.add("--remount-ro", dir)
 	}

@@ -2,8 +2,8 @@
 // mechanisms (rungs) this host can enforce it with, bubblewrap or Landlock; MakePlan turns policy and host into a Plan, which is
 // data; Plan.Open makes a Box, which says what to start. The package starts nothing itself.
 //
-// In both rungs the last step is this program again, as "rnix __box" (package enter): it gives up what the command must not have,
-// and executes the command, before main. Every decision is made by pure functions; the helper does as the plan says.
+// In both rungs the last step is a program that is made for this command (package prelude): it gives up what the command must not have,
+// and becomes the command. Every decision is made by pure functions; that program does as the plan says.
 package sandbox
 
 import (
@@ -144,8 +144,20 @@ func sortPaths(paths []string) []string {
 	return slices.Compact(paths)
 }
 
+// comparePaths orders paths by their parts: what is below a directory comes right behind it. No path has a NUL.
 func comparePaths(a, b string) int {
-	return cmp.Compare(strings.ReplaceAll(a, "/", "\x00"), strings.ReplaceAll(b, "/", "\x00"))
+	for i := range min(len(a), len(b)) {
+		switch x, y := a[i], b[i]; {
+		case x == y:
+		case x == '/':
+			return -1
+		case y == '/':
+			return 1
+		default:
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 // within says whether path is root or below it.

@@ -181,3 +181,15 @@ func TestExplainNamesAllThatCounts(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What is below a directory comes right behind it, as if "/" were the lowest byte that there is.
+func TestPathsAreOrderedByTheirParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		path := rapid.StringOfN(rapid.SampledFrom([]rune("/ab!.0ü")), 0, 8, -1)
+		a, b := path.Draw(t, "a"), path.Draw(t, "b")
+		lowest := strings.NewReplacer("/", "\x00")
+		if got, want := comparePaths(a, b), strings.Compare(lowest.Replace(a), lowest.Replace(b)); got != want {
+			t.Fatalf("%q and %q: %d, want %d", a, b, got, want)
+		}
+	})
+}

@@ -21,7 +21,7 @@ const checkWord = "check"
 // path of this program, bwrap that of bubblewrap, empty if it is not installed. It takes tens of milliseconds; HostKey says when it
 // must be repeated.
 func Probe(ctx context.Context, run Run, self, bwrap string) Host {
-	h := Host{Program: bwrap, ABI: landlockABI(), Key: HostKey(self, bwrap)}
+	h := Host{Program: bwrap, ABI: landlockABI(), Key: HostKey(bwrap)}
 	if !supported {
 		reason := Proof{Reason: "only Linux on amd64 and arm64 can confine commands"}
 		h.Bwrap, h.Landlock = reason, reason
@@ -79,11 +79,7 @@ func prove(ctx context.Context, run Run, rung Rung, h Host, self string) Proof {
 	if err != nil {
 		return failed(err)
 	}
-	program := self
-	if rung == RungBwrap {
-		program = helperPath
-	}
-	status, stderr, err := run(ctx, plan, Command{Path: program, Args: []string{Word, checkWord, string(rung), inside, secret, strconv.Itoa(os.Getpid())}, Dir: inside})
+	status, stderr, err := run(ctx, plan, Command{Path: self, Args: []string{Word, checkWord, string(rung), inside, secret, strconv.Itoa(os.Getpid())}, Dir: inside})
 	if no, ok := errors.AsType[*notStarted](err); ok && no.bwrap != "" {
 		return explainBwrap(no.bwrap)
 	}
@@ -100,10 +96,10 @@ func prove(ctx context.Context, run Run, rung Rung, h Host, self string) Proof {
 const heldNot = "rnix: not confined: "
 
 // HostKey returns a text that is different whenever Probe could find something else: after a restart of the machine, for another
-// user, and for other programs.
-func HostKey(self, bwrap string) string {
+// user, and for another program that confines, or is confined.
+func HostKey(program string) string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return fmt.Sprintf("%s %d %s %s", strings.TrimSpace(string(boot)), os.Getuid(), identity(self), identity(bwrap))
+	return fmt.Sprintf("%s %d %s", strings.TrimSpace(string(boot)), os.Getuid(), identity(program))
 }
 
 // FindBwrap returns the path of bubblewrap in a PATH, or nothing. Directories that are not absolute do not count, nor do those within

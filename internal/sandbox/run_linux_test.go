@@ -41,7 +41,7 @@ func shellWith(t testing.TB, policy Policy, h Host, dir, line string, env []stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := plan.Open(self(t), Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: env, Dir: dir})
+	b, err := plan.Open(Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: env, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestNothingRunsWhereTheCommandIsHidden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := plan.Open(self(t), Command{Path: program, Dir: p.Work})
+		b, err := plan.Open(Command{Path: program, Dir: p.Work})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestNamesAreHeldTogetherAndGivenBack(t *testing.T) {
 	}
 	open := func() *Box {
 		t.Helper()
-		b, err := plan.Open(self(t), Command{Path: "/bin/true", Dir: p.Work})
+		b, err := plan.Open(Command{Path: "/bin/true", Dir: p.Work})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestOnlyWhatCanBeEnforcedIsPlanned(t *testing.T) {
 			t.Errorf("level %s: %q %v, want %q", level, plan.Rung, err, want)
 		}
 	}
-	if b, err := (Plan{}).Open("/self", Command{Path: "/bin/true", Dir: "/"}); err == nil {
+	if b, err := (Plan{}).Open(Command{Path: "/bin/true", Dir: "/"}); err == nil {
 		t.Errorf("the zero plan gives %+v", b)
 	}
 }

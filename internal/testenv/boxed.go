@@ -4,7 +4,6 @@ import (
 	"os"
 
 	"rnix/internal/sandbox"
-	_ "rnix/internal/sandbox/enter/early" // tests start their boxes as quickly as the program does
 )
 
 // SandboxOff is in the environment of every system: commands in the sandbox take ten times as long. Tests of the sandbox give SandboxOn to New.

@@ -24,7 +24,7 @@ func confined(t testing.TB, procs *proc.Manager, home, data string) *gitbox.Boxe
 	}
 	run := func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 		errs := proc.NewRing(4 << 10)
-		child, err := procs.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan, Self: self}})
+		child, err := procs.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan}})
 		if err != nil {
 			return 0, "", err
 		}
@@ -35,7 +35,7 @@ func confined(t testing.TB, procs *proc.Manager, home, data string) *gitbox.Boxe
 	if !host.Landlock.Proved {
 		t.Skipf("needs a host where Landlock works: %s", host.Landlock.Reason)
 	}
-	boxes := &gitbox.Boxes{Host: func() sandbox.Host { return host }, Self: self, Home: home, Data: data, Start: procs.Start, Log: slog.New(slog.DiscardHandler)}
+	boxes := &gitbox.Boxes{Host: func() sandbox.Host { return host }, Home: home, Data: data, Start: procs.Start, Log: slog.New(slog.DiscardHandler)}
 	proc.Confine(procs, boxes.Box)
 	return boxes
 }

@@ -43,7 +43,7 @@ var secret = []string{
 var code = []string{
 	"LD_*", "DYLD_*", "GIT_*", "NODE_OPTIONS", "NODE_PATH", "PYTHON*", "PERL*", "RUBYOPT", "RUBYLIB",
 	"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES",
-	"RNIX_BOX_JOB", "BASH_ENV", "BASH_FUNC_*", "BASHOPTS", "SHELLOPTS", "ENV", "ZDOTDIR", "PROMPT_COMMAND", "PS4", "IFS", "CDPATH",
+	"BASH_ENV", "BASH_FUNC_*", "BASHOPTS", "SHELLOPTS", "ENV", "ZDOTDIR", "PROMPT_COMMAND", "PS4", "IFS", "CDPATH",
 }
 
 // harmless are the exceptions from secret and code: who commits, and that git must not ask.

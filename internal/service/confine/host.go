@@ -25,7 +25,7 @@ func (s *Service) Host() sandbox.Host {
 	defer s.mu.Unlock()
 	path, _ := s.Lookup("PATH")
 	bwrap := sandbox.FindBwrap(path)
-	if h := s.host; h.Key != sandbox.HostKey(s.Self, bwrap) || h.Bwrap.Untried || h.Landlock.Untried || h.Best() == sandbox.RungNone {
+	if h := s.host; h.Key != sandbox.HostKey(bwrap) || h.Bwrap.Untried || h.Landlock.Untried || h.Best() == sandbox.RungNone {
 		s.host = sandbox.Probe(context.Background(), s.try, s.Self, bwrap)
 		s.Log.Info("sandbox", "by", string(s.host.Best()), "bwrap", s.host.Bwrap.Reason, "landlock", s.host.Landlock.Reason)
 	}
@@ -36,7 +36,7 @@ func (s *Service) Host() sandbox.Host {
 func (s *Service) try(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 	errs := proc.NewRing(4 << 10)
 	child, err := s.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stderr: errs, Timeout: probeTime,
-		Shown: "test of the sandbox", Box: &proc.Box{Plan: plan, Self: s.Self}})
+		Shown: "test of the sandbox", Box: &proc.Box{Plan: plan}})
 	if err != nil {
 		return 0, "", err
 	}

@@ -134,7 +134,7 @@ func sandboxes(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Cleanup(m.Close)
 	host := sandbox.Probe(t.Context(), func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 		errs := proc.NewRing(4 << 10)
-		child, err := m.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan, Self: self}})
+		child, err := m.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &proc.Box{Plan: plan}})
 		if err != nil {
 			return 0, "", err
 		}
@@ -151,7 +151,7 @@ func sandboxes(t *testing.T, test func(t *testing.T, w *world)) {
 			w.profile.Sandbox.Level = level
 			w.mu.Lock()
 			w.host = host
-			w.host.Key = sandbox.HostKey(w.Self, "")
+			w.host.Key = sandbox.HostKey("")
 			w.mu.Unlock()
 			test(t, w)
 		})

@@ -41,7 +41,7 @@ type Service struct {
 	Private []string
 	Home    string                           // the user's
 	Lookup  func(name string) (string, bool) // the variables of the daemon, in whose PATH bubblewrap is looked for
-	Self    string                           // the path of this program, which is the inner helper
+	Self    string                           // the path of this program
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Users   *profile.Reader // what the user's own configuration says
 	Network *Network        // nil = that of this machine
@@ -61,7 +61,7 @@ func gits(s *Service) *gitbox.Boxes {
 		if off(s) {
 			return
 		}
-		s.git = &gitbox.Boxes{Host: s.Host, Self: s.Self, Home: s.Home, Data: s.Data, Start: s.Start, Log: s.Log}
+		s.git = &gitbox.Boxes{Host: s.Host, Home: s.Home, Data: s.Data, Start: s.Start, Log: s.Log}
 	})
 	return s.git
 }
@@ -109,7 +109,7 @@ func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool,
 	}
 	now := time.Now()
 	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
-	box := proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(env)}
+	box := proc.Box{Plan: plan, Env: place.Environ(env)}
 	return box, outlet(s, &box, c, by)
 }
 

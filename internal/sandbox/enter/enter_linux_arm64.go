@@ -1,3 +1,0 @@
-package enter
-
-const sysSeccomp = 277
