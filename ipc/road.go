@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -19,12 +20,14 @@ import (
 
 // A road is an address on the loopback of this machine at which the wire is spoken with what works for some processes and has lost the descriptor of
 // its channel. Whose a connection is, is looked up when it comes, by the processes that have its other end: all of them must work for one process, and
-// that one must have a road. Who is not, is told so and hung up on before a byte of it was read.
+// that one must have a road. Who is not, is told so and hung up on; of what it says nothing is read but to be thrown away.
 
 const (
 	maxPerRoad  = 128                    // connections of one process that are open at once
 	maxLooking  = 2                      // connections at once of which it is looked whose they are: who connects all the time takes no more of the daemon
-	refuseTime  = time.Second            // for the words to one that is refused to be taken by the system
+	refuseTime  = time.Second            // for the words to one that is refused to be taken by the system, and for its request to come before
+	maxHeard    = 16                     // connections at once whose request is waited for before it is refused
+	mostHeard   = 64 << 10               // bytes of such a request
 	acceptPause = 100 * time.Millisecond // before the next try when the system gives no connection
 )
 
@@ -33,6 +36,7 @@ type road struct {
 	all      *Channels
 	listener net.Listener
 	looking  chan struct{} // has room for maxLooking
+	hearing  chan struct{} // has room for maxHeard
 	quit     chan struct{} // closed by close
 	once     sync.Once
 
@@ -63,7 +67,7 @@ func (l *Channels) Road(owner types.PID) (address string, end func(), err error)
 		if err != nil {
 			return "", nil, types.Errorf(types.ErrUnavailable, "Open", "", "agent CLIs in the sandbox cannot reach the daemon: %w", err)
 		}
-		l.road = &road{all: l, listener: at, looking: make(chan struct{}, maxLooking), quit: make(chan struct{}), owners: map[types.PID]*traveller{}}
+		l.road = &road{all: l, listener: at, looking: make(chan struct{}, maxLooking), hearing: make(chan struct{}, maxHeard), quit: make(chan struct{}), owners: map[types.PID]*traveller{}}
 		l.work.Go(l.road.accept) // ends with the listener; waited for by Close
 	}
 	r := l.road
@@ -204,12 +208,12 @@ func (r *road) lost(err error) {
 func (r *road) admit(conn net.Conn) {
 	owner, err := proc.OwnerOfOther(conn, r.all.owner)
 	if err != nil {
-		refuse(conn, types.Errorf(types.ErrPermission, "Connect", "", "this address is for the commands of agent CLIs in the sandbox, and no other program may use it: %w", err))
+		r.turnAway(conn, types.Errorf(types.ErrPermission, "Connect", "", "this address is for the commands of agent CLIs in the sandbox, and no other program may use it: %w", err))
 		return
 	}
 	c, err := r.take(owner, conn)
 	if err != nil {
-		refuse(conn, err)
+		r.turnAway(conn, err)
 		return
 	}
 	select {
@@ -219,6 +223,33 @@ func (r *road) admit(conn net.Conn) {
 	case <-r.all.quit:
 		_ = c.Close()
 	}
+}
+
+// turnAway refuses a connection once it has asked: many clients take an answer that comes before for a fault of the connection. In a flood it is refused at once.
+func (r *road) turnAway(conn net.Conn, why error) {
+	select {
+	case r.hearing <- struct{}{}:
+	default:
+		refuse(conn, why)
+		return
+	}
+	r.all.work.Go(func() { // ends with the connection or refuseTime; waited for by Close
+		defer func() { <-r.hearing }()
+		heard := make(chan struct{})
+		defer close(heard)
+		r.all.work.Go(func() { // ends with the one above
+			select {
+			case <-heard:
+			case <-r.quit:
+				_ = conn.Close()
+			}
+		})
+		_ = conn.SetReadDeadline(time.Now().Add(refuseTime)) // sockets have deadlines
+		_, _ = conn.Read(make([]byte, 1))                    // it may ask nothing
+		tell(conn, why)
+		_, _ = io.CopyN(io.Discard, conn, mostHeard) // an answer may be lost with what is not read
+		_ = conn.Close()
+	})
 }
 
 // take makes a connection of what works for a process.
@@ -267,9 +298,14 @@ func (c *roadConn) Close() error {
 	return err
 }
 
-// refuse tells a program that connected why it is hung up on.
+// refuse tells a program that connected why it is hung up on, and does that.
 func refuse(conn net.Conn, why error) {
-	defer conn.Close() // what is lost of it was nothing
+	tell(conn, why)
+	_ = conn.Close() // what is lost of it was nothing
+}
+
+// tell answers whatever a program asks, as the last that is said to it.
+func tell(conn net.Conn, why error) {
 	wire := types.ToWire(why)
 	var body bytes.Buffer
 	_ = json.NewEncoder(&body).Encode(failure{Error: wire}) // it holds texts

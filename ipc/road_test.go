@@ -371,6 +371,40 @@ func TestNothingIsSaidWhereNoDaemonCanBeListening(t *testing.T) {
 	}
 }
 
+// Clients that know nothing of roads read why they are refused, whether they have a word or a megabyte to say; who says nothing is told, too.
+func TestWhoeverIsRefusedReadsWhy(t *testing.T) {
+	l := roadOn(t, byEnviron)
+	address, _ := openRoad(t, l, 5)
+	at, _ := roadOf(address)
+	for _, size := range []int{0, 10, mostHeard / 2} {
+		for range 20 {
+			client := &http.Client{Transport: &http.Transport{}}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.String()+"/v1/messages", strings.NewReader(strings.Repeat("x", size)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatalf("%d bytes: %v", size, err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			client.CloseIdleConnections()
+			if err != nil || resp.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "no other program may use it") {
+				t.Fatalf("%d bytes: %d %s %v", size, resp.StatusCode, text, err)
+			}
+		}
+	}
+	silent, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if text, err := io.ReadAll(silent); err != nil || !strings.Contains(string(text), "no other program may use it") {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
 // A program that connects all the time makes others wait and keeps nobody out.
 func TestAFloodOverARoadKeepsNobodyOut(t *testing.T) {
 	l := roadOn(t, byEnviron)
