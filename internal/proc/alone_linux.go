@@ -29,16 +29,51 @@ func noOrphans() bool {
 	if !isSubreaper() {
 		return false
 	}
-	own := make(map[identity]bool)
-	for _, c := range everyones(func(*Child) bool { return true }) {
-		own[c.entry.Leader] = true
+	own := func() map[identity]bool {
+		all := make(map[identity]bool)
+		for _, c := range everyones(func(*Child) bool { return true }) {
+			all[c.entry.Leader] = true
+		}
+		return all
 	}
+	known := own()
 	self, seen := statOf(os.Getpid())
 	children, ok := childrenOf(os.Getpid())
-	return ok && seen && !slices.ContainsFunc(children, func(pid int) bool {
-		s, found := statOf(pid)
-		return !found || !s.dead() && s.session != self.session && !own[s.identity]
-	})
+	if !ok || !seen {
+		return false
+	}
+	var unknown []identity
+	for _, pid := range children {
+		switch s, found := statOf(pid); {
+		case !found:
+			return false
+		case !s.dead() && s.session != self.session && !known[s.identity]:
+			unknown = append(unknown, s.identity)
+		}
+	}
+	if len(unknown) == 0 {
+		return true
+	}
+	family.forking.Lock() // who was being started then is among the children now
+	known = own()
+	family.forking.Unlock()
+	return !slices.ContainsFunc(unknown, func(id identity) bool { return !known[id] })
+}
+
+// ownTable is the part of the process table that this program's children and itself are. Where the kernel does not list these it is the whole.
+func ownTable() []stat {
+	self := os.Getpid()
+	children, ok := childrenOf(self)
+	if !ok {
+		return processTable()
+	}
+	table := make([]stat, 0, len(children)+1)
+	for _, pid := range append(children, self) {
+		if s, found := statOf(pid); found {
+			table = append(table, s)
+		}
+	}
+	return table
 }
 
 // childrenOf lists the children of all threads of a process. It reports false if the kernel does not list

@@ -2,7 +2,9 @@ package proc
 
 import (
 	"os"
+	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -88,5 +90,52 @@ func TestOurChildrenAreListedWhileTheyLive(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// TestAStartThatIsUnderWayIsNoOrphan asks whether there are orphans while a child runs that is not among the children of its manager yet, and
+// then is, or never is.
+func TestAStartThatIsUnderWayIsNoOrphan(t *testing.T) {
+	subreap(t)
+	m := newManager(t)
+	if _, ok := childrenOf(os.Getpid()); !ok && !noOrphans() {
+		t.Skip("needs a kernel that lists children")
+	}
+	for _, registered := range []bool{true, false} {
+		family.forking.RLock()
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as a child has it
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		asked, told := make(chan struct{}), make(chan bool)
+		go func() { // ends when the lock is free
+			close(asked)
+			none := noOrphans()
+			for range 100 { // a thread that comes says nothing
+				if none || !registered {
+					break
+				}
+				none = noOrphans()
+			}
+			told <- none
+		}()
+		<-asked
+		if registered {
+			c := &Child{manager: m, process: cmd.Process}
+			c.entry.Leader = identityOf(cmd.Process.Pid)
+			m.mu.Lock()
+			m.children[cmd.Process.Pid] = c
+			m.mu.Unlock()
+		}
+		family.forking.RUnlock()
+		if none := <-told; none != registered {
+			t.Errorf("registered %v: no orphans %v", registered, none)
+		}
+		m.mu.Lock()
+		delete(m.children, cmd.Process.Pid)
+		m.mu.Unlock()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
 	}
 }

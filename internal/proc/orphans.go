@@ -45,7 +45,7 @@ func (m *Manager) tendOrphans() {
 // of which it is not sure: seen holds those of the last look, and who is still there was left alone by
 // all. last says that no child is left and none will come.
 func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]bool) {
-	table := processTable()
+	table := ownTable()
 	self := os.Getpid()
 	session := 0
 	for _, p := range table {

@@ -31,6 +31,7 @@ func isSubreaper() bool                          { return false }
 func dieWithParent(*syscall.SysProcAttr)         {}
 func keepDescriptors()                           {}
 func processTable() []stat                       { return nil }
+func ownTable() []stat                           { return nil }
 func statOf(int) (stat, bool)                    { return stat{}, false }
 func identityOf(pid int) identity                { return identity{PID: pid} }
 func alive(id identity) bool                     { return syscall.Kill(id.PID, 0) == nil }
