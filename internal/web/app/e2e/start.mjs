@@ -55,6 +55,9 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await page.locator('.one .files li', { hasText: 'poem.txt' }).count()) === 2, 'the files of both are there');
   want((await ask('budget')) === '200000 200000', 'the budgets are ' + await ask('budget'));
   await inForms(page, 'compare');
+  await page.locator('.one h2 a').first().click();
+  await page.locator('.head').getByRole('link', { name: 'Side by side' }).click();
+  await until(async () => (await page.locator('.one').count()) === 2, 'a process leads to those with the same task');
   await page.getByRole('button', { name: 'Keys' }).click(); // a dialog does not stay over another page
   await page.locator('dialog[open]').waitFor();
   await page.goto(origin + '/#/compare');

@@ -9,7 +9,7 @@ import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { answerText, askText, byCall, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
-import { sharing, together } from '../src/lib/compare.js';
+import { peers, sharing, together } from '../src/lib/compare.js';
 import { away } from '../src/lib/advice.js';
 import { atOnce, callsNow } from '../src/lib/traffic.js';
 import { byUUID, short, sumParts } from '../src/lib/family.js';
@@ -34,6 +34,12 @@ test('an MCP server that is away says why, and what starts it again', () => {
   const p = { pid: 3, mcp_down: ['tracker: no such file: x', "a 'b: gone"] };
   assert.deepEqual(away(p), [{ text: 'tracker: no such file: x', command: 'rnix mcp reload --process 3 tracker' }, { text: "a 'b: gone", command: "rnix mcp reload --process 3 'a '\\''b'" }]);
   assert.deepEqual([away({ ...p, exit: { code: 0 } }), away({ pid: 1 })], [[], []]); // a resume tries again
+});
+
+test('agents with the same task stand side by side', () => {
+  const procs = [{ uuid: 'a', pid: 1, intent: 'x' }, { uuid: 'b', pid: 2, intent: 'x' }, { uuid: 'c', pid: 3, intent: 'y' }, { uuid: 'd', pid: 4, intent: 'x', kind: 'compose' }, { uuid: 'e', pid: 5 }];
+  const of = (uuid) => peers(procs, uuid).map((p) => p.pid).join();
+  assert.deepEqual(['a', 'b', 'c', 'd', 'e', 'gone'].map(of), ['2,1', '2,1', '3', '', '', '']);
 });
 
 test('a provider says what it runs, what waits since when, and what limits it', () => {

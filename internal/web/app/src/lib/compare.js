@@ -8,6 +8,12 @@ export function sharing(places, uuid) {
   return own ? [...places].filter(([id, p]) => id !== uuid && p.dir === own).map(([, p]) => p.pid).sort((a, b) => a - b) : [];
 }
 
+// peers returns the agents that have the task of one, itself among them, the newest first.
+export function peers(procs, uuid) {
+  const { intent, kind } = procs.find((p) => p.uuid === uuid) ?? {};
+  return intent && !kind ? procs.filter((p) => p.intent === intent && !p.kind).sort((a, b) => b.pid - a.pid) : [];
+}
+
 // groups returns the tasks that several agents have, the newest first: [{intent, of, models, last}].
 export function groups(procs) {
   const by = new Map();

@@ -6,7 +6,7 @@ import { cost, costWhy, count, moment } from '../lib/format.js';
 import { sumParts } from '../lib/family.js';
 import { href } from '../lib/router.js';
 import { clock, find, procs, second } from '../lib/store.js';
-import { groups, sharing } from '../lib/compare.js';
+import { groups, peers, sharing } from '../lib/compare.js';
 import { Answer, Facts, Table } from '../ui/answer.js';
 import { Badge } from '../ui/badge.js';
 import { Copy } from '../ui/copy.js';
@@ -76,16 +76,27 @@ function Choices() {
     <${Answer} of=${of} draw=${(d) => html`<${Tasks} list=${groups(d.procs || []).slice(0, 100)} />`} />`;
 }
 
+// Like shows those that have the same task as one.
+function Like({ id }) {
+  const of = useCall('list_procs', { all: true, limit: 1000 }, { on: procs.value.rows.size, every: 3000 });
+  return html`<${Answer} of=${of} draw=${(d) => html`<${Beside} ids=${[...new Set([id, ...peers(d.procs || [], id).map((p) => p.uuid)])]} />`} />`;
+}
+
 function Compare({ query }) {
-  const ids = [...new Set((query.get('of') || '').split(',').filter(Boolean))];
-  const first = useCall('get_proc_detail', ids.length ? { target: ids[0] } : null).data;
+  const ids = [...new Set((query.get('of') || '').split(',').filter(Boolean))], like = query.get('like');
+  if (ids.length) return html`<${Beside} ids=${ids} />`;
+  return like ? html`<${Like} id=${like} />` : html`<${Choices} />`;
+}
+
+function Beside({ ids }) {
+  const first = useCall('get_proc_detail', { target: ids[0] }).data;
   const [places, setPlaces] = useState(new Map());
   const place = (id, pid, dir) => { setPlaces((all) => new Map(all).set(id, { pid, dir })); };
   const shown = new Map([...places].filter(([id]) => ids.includes(id)));
-  if (!ids.length) return html`<${Choices} />`;
   return html`<h1>Side by side</h1>${first && html`<p><${Line} value=${first.intent} most=${400} /></p>`}
     <div class="beside">${ids.slice(0, most).map((id) => html`<${One} key=${id} id=${id} places=${shown} place=${place} />`)}</div>
-    ${ids.length > most && html`<p>${ids.length - most} more are not shown.</p>`}<p><a href=${href('compare')}>Others with the same task</a></p>`;
+    ${ids.length > most && html`<p>${ids.length - most} more are not shown.</p>`}
+    ${ids.length === 1 && html`<p class="empty">No other agent has had this task. <a href=${href('start')}>Start</a> it with several models, or fork this one.</p>`}<p><a href=${href('compare')}>Others with the same task</a></p>`;
 }
 
 export default { name: 'compare', path: '/compare', title: 'Side by side', nav: 'Side by side', Page: Compare };

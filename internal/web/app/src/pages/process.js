@@ -72,6 +72,7 @@ function Head({ p, id, tab }) {
     <${Together} id=${id} turn=${`${p.state} ${p.step} ${p.tokens_used}`} />
     <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>
       ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}
+      ${p.intent && !p.kind && html`<a class="button" href=${href('compare', {}, { like: id })} title="Agents that have the same task">Side by side</a>`}
       ${p.kind === 'compose' && html`<a class="button" href=${href('compose', { id })}>Workflow</a>`}
     </div>
     <nav class="tabs" ref=${nav} aria-label="Ways of looking">${tabs.map((t) => html`<a href=${href('process', { id, tab: t.name })} aria-current=${t.name === tab ? 'page' : undefined}>${t.text}</a>`)}</nav>
