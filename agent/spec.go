@@ -1,12 +1,17 @@
 package agent
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Spec is what a command line of an agent is started with, whichever it is. What one cannot do, its
 // driver refuses; nothing is left out silently.
 type Spec struct {
 	Prompt string // the task; handed over on standard input
-	CWD    string // absolute
+	// Attachments are shown to the model with the prompt, whose text names them.
+	Attachments []Attachment
+	CWD         string // absolute
 	// Env are variables for this session, over the environment that it is composed with.
 	Env map[string]string
 
@@ -32,6 +37,16 @@ type Spec struct {
 	Timeout time.Duration
 	Silence time.Duration
 }
+
+// Attachment is an image or a document that goes along with a text.
+type Attachment struct {
+	Name  string // by which a person knows it
+	Media string // its media type, such as image/png
+	Data  []byte
+}
+
+// Image reports whether it is an image, and no document.
+func (a *Attachment) Image() bool { return strings.HasPrefix(a.Media, "image/") }
 
 // The types of an MCPServerConfig.
 const (

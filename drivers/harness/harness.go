@@ -94,7 +94,8 @@ func New(cfg Config) *Driver {
 // as it likes between two things that it does. Its session goes on when a call is cut off, and the next answer counts
 // all that it has used since the last one.
 func (d *Driver) Info() llm.DriverInfo {
-	return llm.DriverInfo{Name: d.cfg.Name, Driver: d.cfg.CLI.Name() + "-agent", Model: d.cfg.Model, NativeTools: true, CountsOn: true, Acts: d.cfg.OwnTools}
+	can := d.cfg.CLI.Can()
+	return llm.DriverInfo{Abilities: llm.Abilities{Tools: llm.ToolsOwn, Streams: true, Images: can.Images, Documents: can.Documents}, Name: d.cfg.Name, Driver: d.cfg.CLI.Name() + "-agent", Model: d.cfg.Model, NativeTools: true, CountsOn: true, Acts: d.cfg.OwnTools}
 }
 
 // Call performs one request.

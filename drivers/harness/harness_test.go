@@ -28,11 +28,12 @@ type sheet struct {
 	mute    bool // it cannot be told anything while it works
 	hook    bool // it asks by Place.Judge, which is in $1 and following
 	begins  bool
+	images  bool // it takes them
 }
 
 func (sheet) Name() string { return "sheet" }
 func (c sheet) Can() harness.Abilities {
-	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true, Hook: c.hook, Begins: c.begins}
+	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true, Hook: c.hook, Begins: c.begins, Images: c.images}
 }
 func (sheet) Lines(agent.UsageEvent) harness.Lines { return &sheetLines{} }
 func (sheet) Judge(e agent.PermitEvent, v harness.Verdict) []byte {
@@ -57,7 +58,12 @@ func (sheet) Began(e agent.ToolUseEvent) string             { return e.ToolUseID
 func (sheet) Interrupt() ([]byte, error)                    { return nil, nil }
 func (sheet) Kept(string, func(string) string) harness.Kept { return harness.Kept{} }
 func (sheet) ToolName(server, tool string) string           { return server + "-" + tool }
-func (c sheet) Steer(t string) ([]byte, error)              { return steerLine(c.mute, t) }
+func (c sheet) Steer(t string, shown ...agent.Attachment) ([]byte, error) {
+	for i := range shown {
+		t += " <" + shown[i].Media + " " + string(shown[i].Data) + ">"
+	}
+	return steerLine(c.mute, t)
+}
 
 func steerLine(mute bool, t string) ([]byte, error) {
 	if mute {
@@ -126,19 +132,34 @@ func (b *bench) running() *session {
 
 func newBench(t *testing.T, mute bool, scripts ...string) *bench {
 	t.Helper()
+	return benchOf(t, sheet{scripts: scripts, mute: mute})
+}
+
+// newImageBench is newBench for one that takes images.
+func newImageBench(t *testing.T, mute bool, scripts ...string) *bench {
+	t.Helper()
+	return benchOf(t, sheet{scripts: scripts, mute: mute, images: true})
+}
+
+func benchOf(t *testing.T, cli sheet) *bench {
+	t.Helper()
 	procs, err := proc.NewManager(filepath.Join(t.TempDir(), "procs"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(procs.Close)
 	b := &bench{t: t, dir: t.TempDir(), bridge: NewBridge("/opt/rnix", "/run/rnix.sock")}
-	b.Driver = New(Config{Name: "sheet-agent", CLI: sheet{scripts: scripts, starts: &b.starts, mute: mute}, OwnTools: true, Start: procs, Bridge: b.bridge,
+	cli.starts = &b.starts
+	b.Driver = New(Config{Name: "sheet-agent", CLI: cli, OwnTools: true, Start: procs, Bridge: b.bridge,
 		Dir:     func(id string) string { return filepath.Join(b.dir, id) },
 		StateOf: func(id, _ string) StatePlace { return StatePlace{filepath.Join(b.dir, id), "I-1", "w-1"} }})
 	t.Cleanup(func() { _ = b.Close() })
 	b.ms = []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "the task"}}
 	return b
 }
+
+// patient is how long a request may take.
+const patient = 2 * time.Minute
 
 const sessionID = "0191d3b0-0000-7000-8000-000000000001"
 
@@ -157,7 +178,7 @@ func (b *bench) ask() *llm.LLMResponse {
 }
 
 func (b *bench) try(ctx context.Context) (*llm.LLMResponse, error) {
-	ctx, cancel := context.WithTimeout(llm.WithCaller(ctx, vfs.Caller{PID: 7, UUID: sessionUUID(b.t)}), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(llm.WithCaller(ctx, vfs.Caller{PID: 7, UUID: sessionUUID(b.t)}), patient)
 	defer cancel()
 	return b.Call(ctx, llm.LLMRequest{Session: sessionID, WorkDir: b.dir, Messages: b.ms, SystemPrompt: "be good",
 		Tools: []llm.ToolSpec{{Name: "fs_read", Schema: json.RawMessage(`{}`)}, {Name: "complete"}}})

@@ -21,14 +21,14 @@ func (t *turnState) heard(text string) {
 // heardOf returns which of the texts that a command line was told are the one that it has taken in: one of them, or several
 // that follow each other, with a line break between two. That is how claude takes in what was said between two turns. A text that
 // nobody has told it is the first.
-func heardOf(told []string, text string) (from, to int) {
+func heardOf(told []words, text string) (from, to int) {
 	for from = range told {
 		all := ""
 		for to = from; to < len(told); to++ {
 			if to > from {
 				all += "\n"
 			}
-			if all += told[to]; all == text || told[from] == prompt && to > from && strings.HasSuffix(text, all) {
+			if all += told[to].text; all == text || told[from].text == prompt && to > from && strings.HasSuffix(text, all) {
 				return from, to + 1
 			}
 		}

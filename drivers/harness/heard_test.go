@@ -24,9 +24,16 @@ func TestWhatIsHeardTogetherIsHeard(t *testing.T) {
 		{"|a", "", "a"},
 		{"a|b", "something else", "b"},
 	} {
-		told := strings.Split(c.told, "|")
+		var told []words
+		for _, text := range strings.Split(c.told, "|") {
+			told = append(told, words{text: text})
+		}
 		from, to := heardOf(told, c.text)
-		if left := strings.Join(slices.Delete(told, from, to), "|"); left != c.left {
+		var rest []string
+		for _, w := range slices.Delete(told, from, to) {
+			rest = append(rest, w.text)
+		}
+		if left := strings.Join(rest, "|"); left != c.left {
 			t.Errorf("told %q, heard %q: %q is left, not %q", c.told, c.text, left, c.left)
 		}
 	}

@@ -26,8 +26,8 @@ var builtIn = sync.OnceValue(func() (texts []string) {
 	return texts
 })
 
-// together are the tools of the kernel for work with other agents, questions to persons, and what no CLI has of its own. The others do what its own do.
-var together = map[string]bool{"spawn": true, "wait": true, "send": true, "recv": true, "signal": true, "ps": true, "specialize": true, "ask": true}
+// shared are the tools of the kernel for work with other agents, questions to persons, and what no CLI has of its own. The others do what its own do.
+var shared = map[string]bool{"spawn": true, "wait": true, "send": true, "recv": true, "signal": true, "ps": true, "specialize": true, "ask": true}
 
 // instructions is what a CLI is told in the place of what a model is told that our loop drives: tools under the names that they
 // have for it, and none that it does not have. Instructions that a user has written stay as they are, with a note on the names.
@@ -38,7 +38,7 @@ func instructions(cli harness.CLI, system string, offered []llm.ToolSpec, own bo
 		has[t.Name] = true
 	}
 	named := func(tool string) (string, bool) {
-		return cli.ToolName(Server, tool), has[tool] && !notOffered[tool] && (!own || together[tool])
+		return cli.ToolName(Server, tool), has[tool] && !notOffered[tool] && (!own || shared[tool])
 	}
 	rest := system
 	for _, text := range builtIn() {

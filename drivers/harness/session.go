@@ -73,9 +73,9 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 		return nil, errOver(s.cfg.Name)
 	default:
 	}
-	worded := *req
-	worded.Messages = llm.Described(req.Messages) // it is told words alone
-	req = &worded
+	told := *req
+	told.Messages = describe(s.cfg.CLI, req.Messages)
+	req = &told
 	if s.last != nil {
 		if s.given < maxGiven && !taken(s, req.Messages) {
 			return s.giveAgain(req), nil
@@ -88,7 +88,7 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 			return nil, err
 		}
 	} else {
-		s.deliver(req.Messages)
+		s.deliver(req)
 	}
 	resp, err := s.pump(ctx, req, emit)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *session) giveAgain(req *llm.LLMRequest) *llm.LLMResponse {
 	behind := req.Messages[1+lastAnswer(req.Messages):]
 	for i := min(s.told, len(behind)); i < len(behind); i++ {
 		if behind[i].Role == rnixctx.RoleUser {
-			s.say(behind[i].Content)
+			s.say(req, &behind[i])
 		}
 	}
 	s.told = len(behind)
@@ -211,10 +211,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		lose(s, at.Session, "its record lacks answers that it has given", emit)
 		at = origin{}
 	}
-	prompt := llm.Transcript(req.Messages)
-	if at.Session != "" {
-		prompt = goOn(at.missed, req.Messages[at.since:], callsBefore(req.Messages, at.since))
-	}
+	prompt, attached := opening(ctx, s, req, &at)
 	if s.own, err = s.cfg.own(ctx); err != nil {
 		return err
 	}
@@ -226,7 +223,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	s.where = s.crumbs(req)
 	note(s.where.begin())
 	spec := s.cfg.spec(req, prompt, instructions(s.cfg.CLI, req.SystemPrompt, req.Tools, s.own), at.Session, s.own)
-	spec.MCPServers = servers
+	spec.MCPServers, spec.Attachments = servers, attached
 	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Judged: judged, Judge: grant.judge, Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Confined: s.confined.Home != "", Gateway: s.confined.Gateway, Env: func(name string) string { return s.confined.secret(ctx, s.cfg.CLI, name) }})
 	if err == nil {
@@ -253,7 +250,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	s.asked = req
 	s.lines = s.cfg.CLI.Lines(agent.UsageEvent{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite, Total: true})
 	if s.turnState.begin(); cmd.KeepStdin {
-		s.unheard = []string{prompt}
+		s.unheard = []words{{text: prompt}}
 	}
 	return nil
 }
@@ -276,9 +273,9 @@ func (s *session) drop(idle bool) {
 
 // origin is where a session goes on.
 type origin struct {
-	place           // Session is empty if none can: nothing was answered yet, or it was another process's, or in another directory
-	since  int      // the index of the first message that it may not have seen
-	missed []string // what was said before and it may not have heard
+	place                    // Session is empty if none can: nothing was answered yet, or it was another process's, or in another directory
+	since  int               // the index of the first message that it may not have seen
+	missed []rnixctx.Message // what was said before and it may not have heard
 }
 
 // wasAt returns where the session can go on.
@@ -302,11 +299,11 @@ func (s *session) wasAt(req *llm.LLMRequest) (at origin) {
 	return at
 }
 
-// lastSaid returns the last n texts of the user in order.
-func lastSaid(ms []rnixctx.Message, n int) (said []string) {
+// lastSaid returns the last n messages of the user in order.
+func lastSaid(ms []rnixctx.Message, n int) (said []rnixctx.Message) {
 	for i := len(ms) - 1; i >= 0 && len(said) < n; i-- {
 		if ms[i].Role == rnixctx.RoleUser {
-			said = append(said, ms[i].Content)
+			said = append(said, ms[i])
 		}
 	}
 	slices.Reverse(said)
@@ -314,10 +311,10 @@ func lastSaid(ms []rnixctx.Message, n int) (said []string) {
 }
 
 // pending returns what the user has said and the command line has not heard: it was told, or is to be.
-func (t *turnState) pending() (said []string) {
-	for _, text := range t.unheard {
-		if text != prompt {
-			said = append(said, text)
+func (t *turnState) pending() (said []words) {
+	for _, w := range t.unheard {
+		if w.text != prompt {
+			said = append(said, w)
 		}
 	}
 	return append(said, t.later...)
@@ -335,12 +332,12 @@ func callsBefore(ms []rnixctx.Message, i int) []rnixctx.ToolCall {
 
 // deliver gives the command line what has come since its last answer: how its calls have ended, and what was
 // said to it.
-func (s *session) deliver(ms []rnixctx.Message) {
-	behind := ms[1+lastAnswer(ms):] // the conversation may have been made shorter, but not its end
+func (s *session) deliver(req *llm.LLMRequest) {
+	behind := req.Messages[1+lastAnswer(req.Messages):] // the conversation may have been made shorter, but not its end
 	since := behind[min(s.told, len(behind)):]
 	for i := range since {
 		if since[i].Role == rnixctx.RoleUser {
-			s.say(since[i].Content)
+			s.say(req, &since[i])
 		}
 	}
 	for i := range since { // behind what was said, so that it is heard before the next request
@@ -353,18 +350,6 @@ func (s *session) deliver(ms []rnixctx.Message) {
 		c.answer <- answer{"the answer to this call is not in the conversation any more; look at what it has done", true}
 	}
 	s.told, s.open = len(behind), nil
-}
-
-// say tells the command line something, now or when it has ended its turn.
-func (s *session) say(text string) {
-	line, err := s.cfg.CLI.Steer(text)
-	if err != nil || s.child.Stdin() == nil {
-		s.later = append(s.later, text)
-		return
-	}
-	s.idle = false
-	s.unheard = append(s.unheard, text)
-	s.child.say(line)
 }
 
 // end ends the session: the request under way, the command line, and its credential.

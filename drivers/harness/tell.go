@@ -9,10 +9,13 @@ import (
 
 // goOn is what a command line is told that goes on where it was interrupted: how the calls ended that it may
 // still wait for, and what was said since, behind what it may have missed before.
-func goOn(missed []string, ms []rnixctx.Message, calls []rnixctx.ToolCall) string {
+func goOn(missed, ms []rnixctx.Message, calls []rnixctx.ToolCall) string {
 	var b strings.Builder
 	b.WriteString("[You were interrupted and go on now, in the same directory. A command that was running then has ended; look at what it has left before you run it again.]\n")
-	said := missed
+	var said []string
+	for i := range missed {
+		said = append(said, missed[i].Content)
+	}
 	for i := range ms {
 		m := &ms[i]
 		switch m.Role {

@@ -32,8 +32,8 @@ type turnState struct {
 	resumed string             // the session that it was told to resume
 	lost    bool               // that one was not there: the next start begins anew
 	hears   bool               // it says what it hears
-	unheard []string           // what it was told and has not said that it has heard; the prompt is empty
-	later   []string           // what the user said meanwhile, for one that cannot be told while it works
+	unheard []words            // what it was told and has not said that it has heard; the prompt is empty
+	later   []words            // what the user said meanwhile, for one that cannot be told while it works
 	final   *agent.ResultEvent // its turn has ended, and something is unheard
 	beside  bool               // its subagents work on when its turn has ended
 	more    bool               // they have ended since: it is told, and begins another turn
@@ -337,11 +337,11 @@ func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, emit func(
 
 // again has a command line that could not be told while it worked go on with what was said.
 func (s *session) again(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
-	said := strings.Join(s.later, "\n\n")
+	said := together(s.later)
 	s.later, s.unheard = nil, nil // said says it all
 	more := *req
 	more.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], rnixctx.Message{Role: rnixctx.RoleAssistant, Content: s.text.String(),
-		Reasoning: s.mark(req)}, rnixctx.Message{Role: rnixctx.RoleUser, Content: said})
+		Reasoning: s.mark(req)}, said)
 	s.drop(true)
 	if err := s.start(ctx, &more, emit); err != nil {
 		return nil, err

@@ -28,6 +28,46 @@ const (
 	whyDamaged     = "its file in the history is damaged"
 )
 
+// Showing is Message.Showing for each message, for a driver that shows some attachments and not others. Without attachments it is ms itself.
+func Showing(ms []rnixctx.Message, why func(*rnixctx.Message, *rnixctx.Attachment) string) []rnixctx.Message {
+	if !slices.ContainsFunc(ms, func(m rnixctx.Message) bool { return len(m.Attachments) > 0 }) {
+		return ms
+	}
+	out := slices.Clone(ms)
+	for i := range out {
+		if len(out[i].Attachments) > 0 {
+			out[i] = out[i].Showing(func(a *rnixctx.Attachment) string { return why(&ms[i], a) })
+		}
+	}
+	return out
+}
+
+// Recent returns messages with a line in the place of the oldest attachments, where there are more than one request takes.
+func Recent(ms []rnixctx.Message) []rnixctx.Message {
+	old, n := tooMany(ms), -1
+	return showing(ms, func(*rnixctx.Attachment) string {
+		if n++; n < old {
+			return whyOld
+		}
+		return ""
+	})
+}
+
+// LoadAttachment reads the bytes of an attachment, or says why it cannot.
+func LoadAttachment(req *LLMRequest, a *rnixctx.Attachment) (data []byte, why string) {
+	if req.Attachment == nil {
+		return nil, whyMissing
+	}
+	data, err := req.Attachment(*a)
+	switch {
+	case types.CodeOf(err) == types.ErrStorage:
+		return nil, whyDamaged
+	case err != nil || len(data) == 0:
+		return nil, whyMissing
+	}
+	return data, ""
+}
+
 // Described returns messages with a line in the place of each attachment, for models that are asked in words alone: it says that they are not shown it.
 func Described(ms []rnixctx.Message) []rnixctx.Message {
 	return showing(ms, func(a *rnixctx.Attachment) string {
@@ -38,18 +78,9 @@ func Described(ms []rnixctx.Message) []rnixctx.Message {
 	})
 }
 
-// showing is Message.Showing for each message. Without attachments it is ms itself.
+// showing is Showing for what does not depend on the message.
 func showing(ms []rnixctx.Message, why func(*rnixctx.Attachment) string) []rnixctx.Message {
-	if !slices.ContainsFunc(ms, func(m rnixctx.Message) bool { return len(m.Attachments) > 0 }) {
-		return ms
-	}
-	out := slices.Clone(ms)
-	for i := range out {
-		if len(out[i].Attachments) > 0 {
-			out[i] = out[i].Showing(why)
-		}
-	}
-	return out
+	return Showing(ms, func(_ *rnixctx.Message, a *rnixctx.Attachment) string { return why(a) })
 }
 
 // shown is a conversation as it goes into a request: what is left of its attachments has its bytes in base64.
@@ -86,18 +117,11 @@ func (s *shown) load(req LLMRequest, a *rnixctx.Attachment) string {
 	if _, ok := s.data[a.SHA256]; ok {
 		return ""
 	}
-	if req.Attachment == nil {
-		return whyMissing
+	data, why := LoadAttachment(&req, a)
+	if why == "" {
+		s.data[a.SHA256] = base64.StdEncoding.EncodeToString(data)
 	}
-	data, err := req.Attachment(*a)
-	switch {
-	case types.CodeOf(err) == types.ErrStorage:
-		return whyDamaged
-	case err != nil || len(data) == 0:
-		return whyMissing
-	}
-	s.data[a.SHA256] = base64.StdEncoding.EncodeToString(data)
-	return ""
+	return why
 }
 
 // url returns an attachment as an address that holds it.

@@ -26,7 +26,7 @@ const kernelServer = "rnix"
 func (claude) Name() string { return "claude" }
 
 func (claude) Can() Abilities {
-	return Abilities{Resume: true, Steer: true, Interrupt: true, OwnToolsOff: true, Turns: true, Dollars: true, CountsCost: true}
+	return Abilities{Resume: true, Steer: true, Interrupt: true, OwnToolsOff: true, Turns: true, Dollars: true, CountsCost: true, Images: true, Documents: true}
 }
 
 // Command asks for partial messages, since only these say how many tokens an answer has cost, and for
@@ -71,7 +71,7 @@ func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 	b.set("MCP_TOOL_TIMEOUT", strconv.FormatInt(maxToolTime.Milliseconds(), 10), "CLAUDE_CODE_MAX_RETRIES", "2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1",
 		"DISABLE_AUTOUPDATER", "1", "DISABLE_TELEMETRY", "1", "DISABLE_ERROR_REPORTING", "1")
 	var err error
-	if b.cmd.Stdin, err = c.Steer(s.Prompt); err != nil {
+	if b.cmd.Stdin, err = c.Steer(s.Prompt, s.Attachments...); err != nil {
 		return nil, err
 	}
 	if at.Judged && !s.NoOwnTools {
@@ -157,9 +157,22 @@ func (claude) Kept(session string, env func(string) string) Kept {
 	return k
 }
 
-// Steer is heard before the next request to the model, or begins the next turn.
-func (claude) Steer(text string) ([]byte, error) {
-	return jsonLine(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
+// Steer is heard before the next request to the model, or begins the next turn. What is shown stands before the text, in one message with it: that is
+// never put together with another, and is heard by its one text.
+func (claude) Steer(text string, shown ...agent.Attachment) ([]byte, error) {
+	var content any = text
+	if len(shown) > 0 {
+		blocks := make([]any, 0, len(shown)+1)
+		for i := range shown {
+			kind := "document"
+			if shown[i].Image() {
+				kind = "image"
+			}
+			blocks = append(blocks, map[string]any{"type": kind, "source": map[string]any{"type": "base64", "media_type": shown[i].Media, "data": shown[i].Data}})
+		}
+		content = append(blocks, map[string]any{"type": "text", "text": text})
+	}
+	return jsonLine(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": content}})
 }
 
 // Interrupt ends the turn with a ResultEvent whose Subtype is WhyInterrupted. It does nothing between turns.

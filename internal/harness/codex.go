@@ -23,7 +23,7 @@ const headerVariables = "RNIX_MCP_"
 func (codex) Name() string { return "codex" }
 
 func (codex) Can() Abilities {
-	return Abilities{Resume: true, OwnToolsOff: true, Hook: true, Begins: true, Fixed: true}
+	return Abilities{Resume: true, OwnToolsOff: true, Hook: true, Begins: true, Fixed: true, Images: true}
 }
 
 // Command uses the user's own home of codex, in which the login is. With NoOwnTools the user's
@@ -100,6 +100,12 @@ func (c codex) Command(s agent.Spec, at Place) (*Command, error) {
 	}
 	if headers > 0 { // its shells do not see them
 		b.arg("-c", `shell_environment_policy.exclude=["`+headerVariables+`*"]`)
+	}
+	for _, file := range b.shown(&s) {
+		if strings.Contains(file, ",") { // which separates files
+			b.refuse("an image cannot be shown to it from %q, since there is a comma in the path; set XDG_DATA_HOME to a directory without one", file)
+		}
+		b.arg("--image=" + file)
 	}
 	if s.Resume != "" {
 		b.arg(s.Resume)
@@ -187,7 +193,7 @@ func (codex) Kept(session string, env func(string) string) Kept {
 	return keptFiles(env, "CODEX_HOME", ".codex", "sessions/*/*/*/*"+session+".jsonl")
 }
 
-func (codex) Steer(string) ([]byte, error) {
+func (codex) Steer(string, ...agent.Attachment) ([]byte, error) {
 	return nil, types.Errorf(types.ErrUnavailable, "Steer", "codex", "codex hears nothing while it runs; end the session and resume it with what you have to say")
 }
 

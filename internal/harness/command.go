@@ -71,6 +71,13 @@ func begin(name string, s *agent.Spec, at Place, credentials ...string) *builder
 	case s.NoOwnTools && len(s.AllowedTools) > 0:
 		b.refuse("its own tools cannot be allowed (%s) and switched off at once", strings.Join(s.AllowedTools, ", "))
 	}
+	if can := all[name].Can(); s.Attachments != nil {
+		for i := range s.Attachments {
+			if why := can.Refuses(name, &s.Attachments[i]); why != "" {
+				b.refuse("%s", why)
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for i := range s.MCPServers {
 		b.server(&s.MCPServers[i], seen)

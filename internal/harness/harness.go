@@ -35,9 +35,9 @@ type CLI interface {
 	Vendors(u User) ([]Vendor, error)
 	// Kept says where the record of a session is. env looks up a variable that the program has.
 	Kept(session string, env func(string) string) Kept
-	// Steer returns what has to be written to its standard input so that it hears text while it runs;
+	// Steer returns what has to be written to its standard input so that it hears text while it runs, and is shown what goes along with it;
 	// UNAVAILABLE if it hears nothing then.
-	Steer(text string) ([]byte, error)
+	Steer(text string, shown ...agent.Attachment) ([]byte, error)
 	// Judge returns the answer to a PermitEvent: what has to be written to its standard input, or is printed by Place.Judge for one
 	// that asks by it (Abilities.Hook).
 	Judge(e agent.PermitEvent, v Verdict) []byte
@@ -64,6 +64,8 @@ type Abilities struct {
 	Turns       bool // it keeps Spec.MaxTurns
 	Dollars     bool // it keeps Spec.MaxBudgetUSD, for each run of a session anew
 	CountsCost  bool // it says what it has cost
+	Images      bool // it takes images with what it is told (Spec.Attachments)
+	Documents   bool // it takes PDFs with it
 	Hook        bool // it asks about its calls by Place.Judge, and not on its standard streams
 	Fixed       bool // Verdict.Input is only for a call that runs a command
 	Begins      bool // a ToolUseEvent says that a call has begun, so it has asked about it before; else it may ask after that

@@ -22,7 +22,7 @@ var opencodeReaders = []string{"read", "glob", "grep", "list", "webfetch", "webs
 func (opencode) Name() string { return "opencode" }
 
 func (opencode) Can() Abilities {
-	return Abilities{Resume: true, OwnToolsOff: true, CountsCost: true, Hook: true}
+	return Abilities{Resume: true, OwnToolsOff: true, CountsCost: true, Hook: true, Images: true, Documents: true}
 }
 
 // opencodeConfig is what a session adds to the user's configuration.
@@ -80,6 +80,9 @@ func (c opencode) Command(s agent.Spec, at Place) (*Command, error) {
 	}
 	if s.Effort != "" {
 		b.arg("--variant=" + s.Effort)
+	}
+	for _, file := range b.shown(&s) {
+		b.arg("--file=" + file)
 	}
 	own := opencodeAgent{Mode: "primary", Prompt: s.BaseInstructions}
 	conf := opencodeConfig{Share: "disabled", Agent: map[string]opencodeAgent{"title": {Disable: true}}, Permission: c.permissions(b, &s)}
@@ -171,7 +174,7 @@ func (opencode) Kept(session string, _ func(string) string) Kept {
 	return Kept{Args: []string{"export", session}, CallIDs: true}
 }
 
-func (opencode) Steer(string) ([]byte, error) {
+func (opencode) Steer(string, ...agent.Attachment) ([]byte, error) {
 	return nil, types.Errorf(types.ErrUnavailable, "Steer", "opencode", "opencode hears nothing while it runs; end the session and resume it with what you have to say")
 }
 

@@ -24,6 +24,7 @@ type Opened struct {
 	From   string // checkpoint or history
 	Damage string // what of its record is damaged; "" = nothing
 	Fork   bool   // it is a copy of another one
+	Again  int    // so many of what is attached, the last, its origin was shown: what its model does not take of them is a line in the text
 	leave  func() // ends the hold on the history; nil = there is none
 }
 

@@ -186,6 +186,9 @@ func (l *Launcher) optsOf(r *Ready, p *profile.Profile, req *ipc.ResumeRequest) 
 	}
 	r.Warnings = append(r.Warnings, unheld...)
 	r.Warnings = append(r.Warnings, unshown(&choice, req.Attachments)...)
+	if err := Takes("Resume", &choice.Provider, req.Attachments[:len(req.Attachments)-a.Again]); err != nil {
+		return kernel.SpawnOpts{}, err
+	}
 	by, net := confined(p, &choice, level)
 	o := kernel.SpawnOpts{
 		Attachments: service.Each(req.Attachments, service.FromAttachment),

@@ -62,15 +62,6 @@ func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 		MaxSteps: i.MaxSteps, Seq: seq, Sandbox: i.Sandbox, Net: i.Net, Warnings: append(slices.Clone(problems), choice.Warnings...)}
 }
 
-// unshown warns of attachments that a process gets and its model is not shown.
-func unshown(choice *config.Choice, as []ipc.Attachment) []string {
-	p := choice.Provider
-	if len(as) == 0 || p.Harness() == "" && p.Program() == "" {
-		return nil
-	}
-	return []string{p.Name + " is asked in words alone: it is told the names of the attached files, and is not shown them"}
-}
-
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the
 // configuration.
 func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
@@ -86,6 +77,9 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	}
 	p.Problems = append(slices.Clip(p.Problems), unheld...)
 	p.Problems = append(p.Problems, unshown(&choice, req.Attachments)...)
+	if err := Takes("Spawn", &choice.Provider, req.Attachments); err != nil {
+		return o, err
+	}
 	if err := profile.Starts(p, &choice.Provider); err != nil {
 		return o, err
 	}

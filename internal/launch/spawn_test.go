@@ -109,16 +109,3 @@ func TestAModelsChildKeepsToTheProviderThatItsAgentNames(t *testing.T) {
 		}
 	}
 }
-
-func TestWhoAttachesFilesForAModelThatIsShownNoneIsWarned(t *testing.T) {
-	as := []ipc.Attachment{{Name: "a.png"}}
-	for driver, warned := range map[string]bool{"codex-agent": true, "claude-agent": true, config.DriverClaude: true, config.DriverCursor: true, "anthropic": false, "openai": false, "replay": false} {
-		c := config.Choice{Provider: config.Provider{Name: "it", Driver: driver}}
-		if got := unshown(&c, as); (len(got) == 1 && got[0] == "it is asked in words alone: it is told the names of the attached files, and is not shown them") != warned {
-			t.Errorf("%s: %q", driver, got)
-		}
-		if got := unshown(&c, nil); got != nil {
-			t.Errorf("%s, without files: %q", driver, got)
-		}
-	}
-}

@@ -100,9 +100,6 @@ func (c *Service) modelsOf(p *profile.Profile, pr config.Provider) (out []ipc.Mo
 				m.MaxOutputFrom = "max_tokens of provider " + pr.Name + ", " + pr.Source
 			}
 		}
-		if pr.Harness() != "" {
-			m.Abilities = ipc.ModelAbilities{Tools: llm.ToolsOwn, Streams: true}
-		}
 		if rate, from := profile.PriceIn(p, pr.Name, pr.Driver, n); from != "" {
 			m.Price, m.PriceFrom = priceOf(&rate), from
 		}

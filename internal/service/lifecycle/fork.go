@@ -93,7 +93,7 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 		text, shown := saidSince(whole, cut)
 		n, _ := step.Notices(&rnixctx.Message{Role: rnixctx.RoleUser, Content: req.NewInput}) // a notice stands with the others, before what a person says
 		req.NewInput = req.NewInput[:n] + leftOut(whole, at, req.Cwd != "") + req.NewInput[n:] + text
-		d.show(req, t.UUID, shown)
+		a.Again = d.show(req, t.UUID, shown)
 	}
 	if resp, err = d.Launcher.Start(ctx, a, req, nil); err != nil {
 		return resp, err
@@ -103,17 +103,26 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 	return resp, nil
 }
 
-// show gives a fork what was shown to its origin with what it is told again. What is lost, or more than one message may have, stays with the
-// origin: its line says what it was.
-func (d *forks) show(req *ipc.ResumeRequest, origin types.UUID, shown []rnixctx.Attachment) {
+// show gives a fork what was shown to its origin with what it is told again, and returns how many those are. What is lost, or more than one message may
+// have, in number or in bytes, stays with the origin: its line says what it was.
+func (d *forks) show(req *ipc.ResumeRequest, origin types.UUID, shown []rnixctx.Attachment) (again int) {
+	left := int64(ipc.MaxAttached)
+	for i := range req.Attachments {
+		left -= int64(len(req.Attachments[i].Data))
+	}
 	for i := range shown {
 		if len(req.Attachments) == rnixctx.MaxAttachments {
-			return
+			return again
+		}
+		if shown[i].Bytes > left { // a smaller one may still go along
+			continue
 		}
 		if data, err := d.Stored.Cards.Journal.Blobs().Attachment(origin, shown[i].SHA256); err == nil {
 			req.Attachments = append(req.Attachments, ipc.Attachment{Name: shown[i].Name, Data: data})
+			left, again = left-int64(len(data)), again+1
 		}
 	}
+	return again
 }
 
 // place settles where a fork works and what it is told about that.

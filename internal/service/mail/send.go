@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 
 	rnixctx "rnix/context"
+	"rnix/internal/config"
+	"rnix/internal/launch"
+	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -54,6 +57,9 @@ func (d *Service) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest,
 	if err := d.speakFor(peer, t, &m); err != nil {
 		return resp, err
 	}
+	if err := d.takes(&t, &req); err != nil {
+		return resp, err
+	}
 	if req.TimeoutMs > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, service.Timeout(req.TimeoutMs))
@@ -79,6 +85,36 @@ func (d *Service) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest,
 		}
 	}
 	return resp, nil
+}
+
+// takes refuses what is attached for an agent CLI that takes no such files. Of a process that is stored it knows the providers that are built in; another one
+// says in a line, when the process is resumed, what it is not shown.
+func (d *Service) takes(t *service.Target, req *ipc.SendRequest) error {
+	if len(req.Attachments) == 0 {
+		return nil
+	}
+	if p, alive := d.Kernel.ByUUID(t.UUID); alive {
+		i, err := d.Kernel.Info(p.PID)
+		known, ok := p.Profile().(*profile.Profile)
+		if err != nil || !ok {
+			return nil // it is ending, or has no model
+		}
+		for k := range known.Providers.List {
+			if pr := &known.Providers.List[k]; pr.Name == i.Provider {
+				return launch.Takes("Send", pr, req.Attachments)
+			}
+		}
+		return nil
+	}
+	if t.Info == nil {
+		return nil
+	}
+	for _, name := range config.Harnesses() {
+		if pr := (config.Provider{Name: t.Info.Provider, Driver: config.HarnessProvider(name)}); t.Info.Provider == pr.Driver {
+			return launch.Takes("Send", &pr, req.Attachments)
+		}
+	}
+	return nil
 }
 
 // speakFor says in whose name a client sends. One inside an agent speaks for that agent, to its relatives, and
