@@ -193,7 +193,7 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 	}
 	var out []check
 	for _, p := range r.Problems {
-		mend := "correct it; until then it does not count"
+		mend := "correct it; until then it does not count, and a provider that it is about cannot be used"
 		if slices.Contains(r.Warnings, p) {
 			out = append(out, check{"config", warned, p, "it counts all the same"})
 			continue

@@ -36,7 +36,7 @@ type Fallback struct {
 
 // Choose settles which provider and model a spawn gets: the caller's, else the agent's, else the
 // project's default, else the user's, else the first that is available, else the user's only replay,
-// else offline. What somebody named is never replaced: if it does not exist the error is
+// else offline. One with a mistake in its entry is not passed over. What somebody named is never replaced: if it does not exist the error is
 // NOT_FOUND with what was probably meant and the list; if it cannot be used, SERVICE_UNAVAILABLE
 // with the mend. It has no side effects of its own.
 func Choose(list []Provider, w Wish, available func(Provider) (bool, string)) (Choice, error) {
@@ -176,6 +176,8 @@ func (c chooser) automatic() (Provider, string, error) {
 		}
 		ok, detail := c.available(p)
 		switch {
+		case p.Wrong: // what comes behind it may do more than it may: a person chooses that
+			return Provider{}, "", types.Errorf(types.ErrUnavailable, "Provider", p.Name, "cannot be used, and comes before others: %s; correct it, or choose another: --provider NAME", detail)
 		case ok && p.Driver == DriverOffline:
 			offline = cmp.Or(offline, &c.list[i])
 		case ok && p.Driver == DriverReplay:

@@ -16,7 +16,7 @@ var atStart = []string{"data_dir", "durability", "limits", "heartbeat", "snapsho
 
 // Mistakes returns the problems because of which no agent may start: those that may have dropped a limit, a right,
 // a bound of the trust in a project or of a sandbox. Left out are warnings, what is Contained, and mistakes in the
-// sections checkpoint and gc. The files have to be mended and loaded again.
+// sections checkpoint and gc; a provider with a mistake in its own entry cannot be used, and keeps no other from it. The files have to be mended and loaded again.
 func Mistakes(lists ...Problems) Problems {
 	var out Problems
 	for _, p := range slices.Concat(lists...) {

@@ -56,6 +56,7 @@ type Provider struct {
 	Source    string // built-in, environment, or file:line
 	Automatic bool   // may be chosen when nobody names a provider
 	Problem   string // why it cannot be used; empty = it can
+	Wrong     bool   // Problem is a mistake in a file, which no later file mends
 }
 
 // What an agent's command line may use.

@@ -158,7 +158,7 @@ func TestAWrongEntryIsShownAndDoesNotTakeTheOthersAway(t *testing.T) {
   - {name: bare}
 `}))
 	want := map[string]string{"typo": `did you mean "openai"?`, "key": "must be the name of a variable", "no-url": "base_url is missing", "no-script": "script is missing",
-		"late": "must be between 1", "anthropic": `did you mean "default_model"?`, "login": "without user and password", "secret": "NOT_SET is not set", "bare": "driver is missing"}
+		"late": "must be between 1", "anthropic": `did you mean "default_model"?`, "login": "without user and password", "secret": "NOT_SET is not set", "bare": "driver is missing", "good": "stands in this file a second time"}
 	for _, q := range p.List {
 		if text := want[q.Name]; text == "" != (q.Problem == "") || !strings.Contains(q.Problem, text) {
 			t.Errorf("%s: %q, want %q", q.Name, q.Problem, text)

@@ -128,6 +128,7 @@ func (p *Providers) read(src []byte, file string, s Sources, project bool) Value
 			continue
 		case seen[e.Name]:
 			d.Problemf(key+".name", "%q stands in this file a second time", e.Name)
+			p.blame(d, key, fresh, e.Name)
 			continue
 		}
 		seen[e.Name] = true
@@ -135,9 +136,10 @@ func (p *Providers) read(src []byte, file string, s Sources, project bool) Value
 		next := r.provider(key, e, have)
 		if bad := d.Problems().Under(key).Errors(); len(bad) > 0 {
 			if have != nil && project {
-				continue // what the user has stays as it is
+				p.blame(d, key, nil, e.Name) // what the user has stays as it is
+				continue
 			}
-			next.Problem = bad[0].String()
+			next.blame(d, key)
 		}
 		next.Automatic = !project || have != nil && have.Automatic
 		if have != nil {
@@ -174,6 +176,9 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 		p = have.clone()
 		if d.Has(key + ".base_url") {
 			p.Problem = "" // a wrong address from the environment does not matter any more
+			if have.Wrong {
+				p.Problem = have.Problem
+			}
 		}
 		if e.Driver != "" && e.Driver != p.Driver {
 			if r.project {
@@ -181,6 +186,9 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 				return p
 			}
 			p = Provider{Name: e.Name, Driver: e.Driver} // another thing of the same name
+			if have.Wrong {
+				p.Problem, p.Wrong = have.Problem, true
+			}
 		}
 	}
 	p.Source = d.Origin(key)
@@ -194,6 +202,10 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 				near = fmt.Sprintf("; did you mean %q?", n)
 			}
 			d.Problemf(key+".driver", "%q is not known%s; there is %s", p.Driver, near, strings.Join(drivers, ", "))
+		}
+		if !r.project { // where its key is, is hidden all the same
+			r.texts(key, e, &p)
+			p.nameKey()
 		}
 		return p
 	}
@@ -216,9 +228,7 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 	if p.APIKeyEnv == "" && !d.Has(key+".api_key_env") {
 		p.APIKeyEnv = usualKey[p.Driver]
 	}
-	if (p.APIKeyFile != "" || len(p.APIKeyCommand) > 0) && p.APIKeyEnv == "" { // the key has a name wherever one is asked for
-		p.APIKeyEnv = strings.ToUpper(strings.ReplaceAll(p.Name, "-", "_")) + "_API_KEY"
-	}
+	p.nameKey()
 	if p.Driver == DriverOpenAICompat && p.BaseURL == "" && len(d.Problems().Under(key+".base_url")) == 0 {
 		d.Problemf(key, "base_url is missing; the driver %s needs the address of the server", p.Driver)
 	}

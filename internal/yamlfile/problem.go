@@ -107,6 +107,15 @@ func (d *Doc) Containf(path, format string, args ...any) {
 	d.problems[len(d.problems)-1].Contained = true
 }
 
+// Contain notes of mistakes found so far that nothing is looser for them; see Problem.Contained.
+func (d *Doc) Contain(which func(*Problem) bool) {
+	for i := range d.problems {
+		if p := &d.problems[i]; !p.Warning && which(p) {
+			p.Contained = true
+		}
+	}
+}
+
 // Warnf reports something about a key that does not keep the file from being used.
 func (d *Doc) Warnf(path, format string, args ...any) {
 	d.report(d.find(path), path, true, format, args...)
