@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"path"
 	"strconv"
@@ -54,16 +56,39 @@ func CheckAttachments(syscall string, given []vfs.Attachment) error {
 // keepAttachment keeps an image or a document in the history of a process and returns what a message says of it. What no model could be
 // shown is INVALID.
 func keepAttachment(store attachmentStore, secrets concealer, id types.UUID, a *vfs.Attachment) (rnixctx.Attachment, error) {
+	out, err := describeAttachment(secrets, a)
+	if err != nil {
+		return rnixctx.Attachment{}, err
+	}
+	if out.SHA256, err = store.SaveAttachment(id, a.Data); err != nil {
+		return rnixctx.Attachment{}, err
+	}
+	return out, nil
+}
+
+// describeAttachments returns what a message says of what goes along with it, which is not kept yet.
+func describeAttachments(secrets concealer, given []vfs.Attachment) (out []rnixctx.Attachment, err error) {
+	if err := CheckAttachments("Attach", given); err != nil {
+		return nil, err
+	}
+	for i := range given {
+		a, err := describeAttachment(secrets, &given[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func describeAttachment(secrets concealer, a *vfs.Attachment) (rnixctx.Attachment, error) {
 	name := attachmentName(secrets.String(a.Name))
 	in, err := media.Check(a.Data)
 	if err != nil {
 		return rnixctx.Attachment{}, types.Errorf(types.ErrInvalid, "Attach", name, "%w", err)
 	}
-	sum, err := store.SaveAttachment(id, a.Data)
-	if err != nil {
-		return rnixctx.Attachment{}, err
-	}
-	return rnixctx.Attachment{Name: name, Media: in.Type, SHA256: sum, Bytes: int64(len(a.Data)), Width: in.Width, Height: in.Height, Pages: in.Pages}, nil
+	sum := sha256.Sum256(a.Data)
+	return rnixctx.Attachment{Name: name, Media: in.Type, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(a.Data)), Width: in.Width, Height: in.Height, Pages: in.Pages}, nil
 }
 
 // keepGiven keeps what a process is shown with its intent, or with what is said when it is resumed.

@@ -135,15 +135,11 @@ func TestAMessageBringsItsAttachments(t *testing.T) {
 	<-m.asked
 	post := func(kind step.MailKind, name string, data []byte) {
 		t.Helper()
-		as, err := s.Attach(pid, []vfs.Attachment{{Name: name, Data: data}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Post(t.Context(), pid, step.Mail{Kind: kind, Text: rnixctx.WithLabels("look", as), Attachments: as}, false); err != nil {
+		if _, err := s.PostAttached(t.Context(), pid, step.Mail{Kind: kind, Text: "look"}, []vfs.Attachment{{Name: name, Data: data}}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Attach(pid, []vfs.Attachment{{Name: "fine.png", Data: said}, {Name: "bad.png", Data: []byte("no picture")}}); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "bad.png") {
+	if _, err := s.PostAttached(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "look"}, []vfs.Attachment{{Name: "fine.png", Data: said}, {Name: "bad.png", Data: []byte("no picture")}}, false); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "bad.png") {
 		t.Error(err)
 	}
 	post(step.MailMessage, "sent.png", sent)
@@ -170,9 +166,49 @@ func TestAMessageBringsItsAttachments(t *testing.T) {
 	if want := "user said.png, user sent.png, tool taken.png"; strings.Join(got, ", ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	if _, err := s.Attach(pid, []vfs.Attachment{{Name: "late.png", Data: said}}); types.CodeOf(err) != types.ErrBrokenPipe && types.CodeOf(err) != types.ErrNotFound {
+	if _, err := s.PostAttached(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "look"}, []vfs.Attachment{{Name: "late.png", Data: said}}, false); types.CodeOf(err) != types.ErrBrokenPipe && types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("of one that has ended: %v", err)
 	}
+}
+
+// A message that is refused leaves no file, and one that waits for its room writes it when it has that.
+func TestARefusedMessageLeavesNoFile(t *testing.T) {
+	store := &blobStore{}
+	s, m := newSys(t, func(c *Config) { store.memStore = c.Store.(*memStore); c.Store = store }), newStepModel()
+	s.model = m.model
+	pid := s.spawn()
+	<-m.asked
+	kept := func() (n int) {
+		store.blobs.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	post := func(wait bool, text string, data []byte) error {
+		_, err := s.PostAttached(t.Context(), pid, step.Mail{Kind: step.MailMessage, Text: text}, []vfs.Attachment{{Name: "a.png", Data: data}}, wait)
+		return err
+	}
+	if err := post(false, strings.Repeat("x", MaxMessage), aPicture(t, 3)); types.CodeOf(err) != types.ErrInvalid || kept() != 0 {
+		t.Errorf("%v, %d files", err, kept())
+	}
+	for range mailMax {
+		if _, err := s.Post(t.Context(), pid, step.Mail{Kind: step.MailMessage, Text: "more"}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := post(false, "look", aPicture(t, 3)); types.CodeOf(err) != types.ErrExhausted || kept() != 0 {
+		t.Errorf("%v, %d files", err, kept())
+	}
+	done := make(chan error, 1)
+	go func() { done <- post(true, "look", aPicture(t, 4)) }() // ends when a message is taken
+	if _, err := s.Recv(pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || kept() != 1 {
+		t.Errorf("%v, %d files", err, kept())
+	}
+	m.say(reply{Content: "done"})
+	<-m.asked
+	m.say(reply{Content: "done"})
+	s.await(pid, event.Exited)
 }
 
 // A prompt gets no more files at once than a message may have, and the messages behind them with the next.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/kernel/internal/mailbox"
 	"rnix/types"
@@ -58,10 +57,10 @@ func (k *KernelImpl) Post(ctx context.Context, target types.PID, m step.Mail, wa
 	return k.mail.deliverMail(ctx, target, m, wait)
 }
 
-// Attach makes images and documents durable that go along with a message for an agent which lives, before the message is sent: what Post is
-// given names them. Errors are as those of Post.
-func (k *KernelImpl) Attach(target types.PID, given []vfs.Attachment) ([]rnixctx.Attachment, error) {
-	return k.mail.attach(target, given)
+// PostAttached is Post for a message with images and documents, for an agent which lives. They are durable before the message is, which names them, and a message
+// that is refused leaves none of them behind.
+func (k *KernelImpl) PostAttached(ctx context.Context, target types.PID, m step.Mail, given []vfs.Attachment, wait bool) (uint64, error) {
+	return postAttached(ctx, k.mail, target, m, given, wait)
 }
 
 // errNoAgent is the cause when a message for an agent is sent to another process.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -69,13 +70,54 @@ func ReadAttachment(fsys durable.FS, dir, sum string) ([]byte, error) {
 	return b, nil
 }
 
-// cleanAttachments removes what an interrupted write has left.
-func cleanAttachments(fsys durable.FS, dir string) error {
-	dir = filepath.Join(dir, attachmentsDir)
-	if _, err := fsys.Stat(dir); missing(err) {
+// strays are the attachments of a history that none of its records names, as far as these were looked at: a kill between the file and its record has left
+// them, or a write that was cut off.
+type strays struct {
+	dir   string
+	names map[string]bool
+}
+
+// straysIn returns all attachments of a history; none if they cannot be listed.
+func straysIn(fsys durable.FS, dir string) strays {
+	s := strays{dir: filepath.Join(dir, attachmentsDir)}
+	list, err := fsys.ReadDir(s.dir)
+	if err != nil {
+		return s
+	}
+	s.names = map[string]bool{}
+	for _, e := range list {
+		if _, err := attachmentPath(dir, e.Name()); err == nil {
+			s.names[e.Name()] = true
+		}
+	}
+	return s
+}
+
+// look notes those that a record names.
+func (s *strays) look(record []byte) {
+	const mark = `"sha256":"`
+	for len(s.names) > 0 {
+		i := bytes.Index(record, []byte(mark))
+		if i < 0 {
+			return
+		}
+		record = record[i+len(mark):]
+		delete(s.names, string(record[:min(2*sha256.Size, len(record))]))
+	}
+}
+
+// remove removes them. damaged says that not all records could be looked at: then they stay.
+func (s *strays) remove(fsys durable.FS, damaged bool) error {
+	if _, err := fsys.Stat(s.dir); missing(err) {
 		return nil
 	}
-	return durable.RemoveTemp(fsys, dir)
+	err := durable.RemoveTemp(fsys, s.dir)
+	for name := range s.names {
+		if !damaged && err == nil {
+			err = fsys.Remove(filepath.Join(s.dir, name))
+		}
+	}
+	return err
 }
 
 // AttachedTo returns the attachments that a record brings into the conversation, now or when the step in hand has ended. Those of the mailbox are

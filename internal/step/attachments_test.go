@@ -69,29 +69,81 @@ func TestOneHistoryKeepsSoManyAttachments(t *testing.T) {
 	}
 }
 
+// A file that a kill has left before its record was written is removed by whoever opens the history next; those that a record names stay, whichever kind it is.
+func TestAnAttachmentThatNoRecordNamesGoes(t *testing.T) {
+	ctx, dir, id := t.Context(), t.TempDir(), types.NewUUID()
+	l, err := step.OpenLocal(durable.OS, dir, step.Synced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	lease, err := l.Acquire(ctx, id, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := step.NewWriter(l, id, lease)
+	keep := func(text string) []rnixctx.Attachment {
+		t.Helper()
+		sum, err := step.WriteAttachment(durable.OS, l.Dir(id), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []rnixctx.Attachment{{Name: text + ".png", Media: "image/png", SHA256: sum, Bytes: int64(len(text))}}
+	}
+	mail, err := step.MailRecord(step.Mail{Seq: 1, Kind: step.MailSteer, Text: "look", Attachments: keep("mail")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(w.Message(&rnixctx.Message{Role: rnixctx.RoleUser, Content: "look", Attachments: keep("message")}), w.Marker(mail.Marker),
+		w.Marker(step.InputMarker(1, step.Said{Text: "look", Attachments: keep("input")})), w.Commit(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray := keep("stray")[0].SHA256
+	if err := w.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := step.ReadAttachment(durable.OS, l.Dir(id), stray); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Acquire(ctx, id, "two"); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(filepath.Join(l.Dir(id), "attachments"))
+	if _, gone := step.ReadAttachment(durable.OS, l.Dir(id), stray); err != nil || len(files) != 3 || types.CodeOf(gone) != types.ErrNotFound {
+		t.Errorf("%v, %v, %v", files, err, gone)
+	}
+}
+
 // attachmentsOp writes a message of the conversation, one of the mailbox and what a person says at a resume, each with an attachment: whenever it stops, what is
 // on record has its file.
 func attachmentsOp() *faultfs.Op {
 	return &faultfs.Op{Name: "attachments", Changing: []string{step.EpochFile}, Prepare: prepared(1, histA), Recover: restart,
 		Run: func(fsys durable.FS, ack func(string)) error {
 			return crashtest.Session(fsys, func(j *step.Local) error {
-				sum, err := step.WriteAttachment(j.FS(), j.Dir(histA), bytes.Repeat([]byte("picture "), 300))
-				if err != nil {
-					return err
+				var kept error
+				keep := func(what string) (sum string, ok bool) { // under the lease: who takes the history next removes what no record names
+					sum, kept = step.WriteAttachment(j.FS(), j.Dir(histA), bytes.Repeat([]byte(what), 300))
+					return sum, kept == nil
 				}
-				err = authored(j, histA, ack, func(a *author) {
+				err := authored(j, histA, ack, func(a *author) {
+					sum, ok := keep("picture ")
+					if !ok {
+						return
+					}
 					text := a.text("m")
 					a.add(text, a.w.Message(&rnixctx.Message{Role: rnixctx.RoleUser, Content: text, Attachments: []rnixctx.Attachment{{Name: "a.png", Media: "image/png", SHA256: sum, Bytes: 2400}}}))
 					a.commit()
 				})
 				for i, later := range []string{"mail ", "input "} {
-					if err != nil {
-						return err
-					}
-					if sum, err = step.WriteAttachment(j.FS(), j.Dir(histA), bytes.Repeat([]byte(later), 300)); err != nil {
+					if err = errors.Join(err, kept); err != nil {
 						return err
 					}
 					err = authored(j, histA, ack, func(a *author) {
+						sum, ok := keep(later)
+						if !ok {
+							return
+						}
 						text, as := a.text("m"), []rnixctx.Attachment{{Name: "a.png", Media: "image/png", SHA256: sum, Bytes: 1500}}
 						m := step.InputMarker(1, step.Said{Text: text, Attachments: as})
 						if i == 0 {
@@ -102,7 +154,7 @@ func attachmentsOp() *faultfs.Op {
 						a.commit()
 					})
 				}
-				return err
+				return errors.Join(err, kept)
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {

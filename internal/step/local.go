@@ -245,12 +245,12 @@ func (l *Local) disown(id types.UUID, h *history) {
 // +checklocks:h.mu
 func openHistory(l *Local, h *history, id types.UUID, how openLog) (*durable.Damage, error) {
 	dir := l.Dir(id)
-	next := uint64(1)
-	log, damage, err := how(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { next++; return nil }), beginsCommit)
+	next, stray := uint64(1), straysIn(l.fs, dir)
+	log, damage, err := how(l.fs, filepath.Join(dir, StepsFile), inOrder(func(at durable.Line) error { next++; stray.look(at.Data); return nil }), beginsCommit)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), cleanAttachments(l.fs, dir), dropAhead(l.fs, dir, next)); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), stray.remove(l.fs, damage != nil), dropAhead(l.fs, dir, next)); err != nil {
 		log.Close()
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	rnixctx "rnix/context"
 	"rnix/internal/config"
 	"rnix/internal/launch"
 	"rnix/internal/profile"
@@ -203,10 +202,7 @@ func (d *Service) carry(ctx context.Context, id types.UUID, m step.Mail, given [
 // post puts a message into the mailbox of a process that lives. What is shown with it is durable before.
 func (d *Service) post(ctx context.Context, pid types.PID, m step.Mail, given []vfs.Attachment, wait bool) (seq uint64, err error) {
 	if len(given) > 0 {
-		if m.Attachments, err = d.Kernel.Attach(pid, given); err != nil {
-			return 0, err
-		}
-		m.Text = rnixctx.WithLabels(m.Text, m.Attachments)
+		return d.Kernel.PostAttached(ctx, pid, m, given, wait)
 	}
 	return d.Kernel.Post(ctx, pid, m, wait)
 }

@@ -4,7 +4,6 @@ package mail
 import (
 	"context"
 
-	rnixctx "rnix/context"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -26,8 +25,8 @@ type Service struct {
 type Kernel interface {
 	Info(pid types.PID) (kernel.Info, error)
 	ByUUID(id types.UUID) (*kernel.Process, bool)
-	Attach(target types.PID, given []vfs.Attachment) ([]rnixctx.Attachment, error)
 	Post(ctx context.Context, target types.PID, m step.Mail, wait bool) (uint64, error)
+	PostAttached(ctx context.Context, target types.PID, m step.Mail, given []vfs.Attachment, wait bool) (uint64, error)
 	MaySend(sender, target types.PID) error
 	Delivered(ctx context.Context, pid types.PID, seq uint64) (bool, error)
 	RecvContext(ctx context.Context, pid types.PID) (*kernel.Message, error)
