@@ -90,9 +90,10 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 	if req.FromStep != nil {
 		begunCalls = nil // whoever says from where knows what is behind it
 	} else if len(begunCalls) > 0 {
-		text, shown := saidSince(whole, cut)
+		told := saidSince(d.Stored.Cards.Journal.Replay(ctx, t.UUID, 1), cut.Seq)
+		text, shown := told.together()
 		n, _ := step.Notices(&rnixctx.Message{Role: rnixctx.RoleUser, Content: req.NewInput}) // a notice stands with the others, before what a person says
-		req.NewInput = req.NewInput[:n] + leftOut(whole, at, req.Cwd != "") + req.NewInput[n:] + text
+		req.NewInput = req.NewInput[:n] + leftOut(whole, at, told.letters, req.Cwd != "") + req.NewInput[n:] + text
 		a.Again = d.show(req, t.UUID, shown)
 	}
 	if resp, err = d.Launcher.Start(ctx, a, req, nil); err != nil {
@@ -106,23 +107,28 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 // show gives a fork what was shown to its origin with what it is told again, and returns how many those are. What is lost, or more than one message may
 // have, in number or in bytes, stays with the origin: its line says what it was.
 func (d *forks) show(req *ipc.ResumeRequest, origin types.UUID, shown []rnixctx.Attachment) (again int) {
-	left := int64(ipc.MaxAttached)
-	for i := range req.Attachments {
-		left -= int64(len(req.Attachments[i].Data))
-	}
-	for i := range shown {
-		if len(req.Attachments) == rnixctx.MaxAttachments {
-			return again
-		}
-		if shown[i].Bytes > left { // a smaller one may still go along
-			continue
-		}
-		if data, err := d.Stored.Cards.Journal.Blobs().Attachment(origin, shown[i].SHA256); err == nil {
-			req.Attachments = append(req.Attachments, ipc.Attachment{Name: shown[i].Name, Data: data})
-			left, again = left-int64(len(data)), again+1
+	for _, a := range fitting(req.Attachments, shown) {
+		if data, err := d.Stored.Cards.Journal.Blobs().Attachment(origin, a.SHA256); err == nil {
+			req.Attachments = append(req.Attachments, ipc.Attachment{Name: a.Name, Data: data})
+			again++
 		}
 	}
 	return again
+}
+
+// fitting returns those of shown that fit into one message beside what is given with it.
+func fitting(given []ipc.Attachment, shown []rnixctx.Attachment) (out []rnixctx.Attachment) {
+	left := int64(ipc.MaxAttached)
+	for i := range given {
+		left -= int64(len(given[i].Data))
+	}
+	for i := range shown {
+		if len(given)+len(out) < rnixctx.MaxAttachments && shown[i].Bytes <= left { // a smaller one behind it may fit
+			out = append(out, shown[i])
+			left -= shown[i].Bytes
+		}
+	}
+	return out
 }
 
 // place settles where a fork works and what it is told about that.

@@ -2,10 +2,8 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	rnixctx "rnix/context"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -40,8 +38,8 @@ const (
 )
 
 // leftOut tells a fork of the calls of the step that had not ended when it was made: they are not in its conversation, and what they have
-// done is not in its files. shared says that it works in a directory as that is.
-func leftOut(whole *recovery.State, at int, shared bool) string {
+// done is not in its files. letters is how many messages of others it had got in that step; shared says that it works in a directory as that is.
+func leftOut(whole *recovery.State, at, letters int, shared bool) string {
 	calls := whole.BegunCalls()
 	var b strings.Builder
 	fmt.Fprintf(&b, step.ForkLeftOut+"the earlier process was in its step %d, which had not ended. It had called:", at+1)
@@ -57,34 +55,9 @@ func leftOut(whole *recovery.State, at int, shared bool) string {
 	} else {
 		b.WriteString("\nWhat these calls have done is not in your files. ")
 	}
+	if letters > 0 {
+		b.WriteString("What others had sent to the earlier process in that step is not in your conversation. ")
+	}
 	b.WriteString("Processes that they have started belong to the earlier process." + step.ForkAgain)
 	return b.String()
-}
-
-// saidSince returns what persons have said between the step at which a fork begins and the one that is left out, with what they have shown.
-func saidSince(whole, cut *recovery.State) (text string, shown []rnixctx.Attachment) {
-	n := len(cut.Messages)
-	if len(whole.Messages) < n {
-		return "", nil // it was summed up meanwhile
-	}
-	var since []step.Said
-	for _, m := range whole.Messages[n:] {
-		if m.Role == rnixctx.RoleUser && m.Content != "" && !said(cut.Inputs, m.Content) && !strings.HasPrefix(m.Content, step.ForkNotice) {
-			since = append(since, step.Said{Text: m.Content, Attachments: m.Attachments})
-		}
-	}
-	for _, in := range whole.Inputs { // of a resume of which the model has not heard yet
-		if !said(cut.Inputs, in.Text) {
-			since = append(since, in)
-		}
-	}
-	for _, s := range since {
-		text, shown = text+"\n\n"+s.Text, append(shown, s.Attachments...)
-	}
-	return text, shown
-}
-
-// said reports whether a text is among what persons have said.
-func said(all []step.Said, text string) bool {
-	return slices.ContainsFunc(all, func(s step.Said) bool { return s.Text == text })
 }
