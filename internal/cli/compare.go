@@ -20,7 +20,8 @@ import (
 const mostCompared = 12
 
 func compareCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	results := false
+	c := &cobra.Command{
 		Use:        "compare PROCESS...",
 		SuggestFor: []string{"versus", "vs", "side-by-side"},
 		Short:      "show processes side by side: state, steps, files, cost, time",
@@ -28,13 +29,15 @@ func compareCmd(a *app) *cobra.Command {
 calls failed, which files it changed, what it used and how long it worked. With one PROCESS it finds the others
 with the same intent: those with other models, and forks; at most 12, the newest. Below the table stands what
 each has used together with its descendants, and what all forks of one start have used: a fork counts from where
-it began, and each process once.
+it began, and each process once. Intents that differ stand above it, each with its PID.
+
+--results compares the final answers instead, as a unified diff: each one with that of the first process.
 
 Columns: PID; NAME; MODEL; STATE, or how it ended; STEPS; FAILED, calls with an error, and commands that did not
 end with exit code 0, or ? where an earlier version did not count; FILES, with the lines added and deleted;
 TOKENS; COST; TIME, without pauses.`,
 		Example: examples(`rnix run --worktree --name a --model sonnet "Fix issue 12"`, `rnix run --worktree --name b --model opus "Fix issue 12"`, `rnix compare a b`,
-			`rnix compare a`, `rnix compare --json 3 4 | jq '{pid, failed_calls, cost_usd}'`),
+			`rnix compare a`, `rnix compare --results a b`, `rnix compare --json 3 4 | jq '{pid, failed_calls, cost_usd}'`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, mostCompared, "a process, or several"),
 		ValidArgsFunction: completeProcs(a, true),
@@ -47,9 +50,14 @@ TOKENS; COST; TIME, without pauses.`,
 			if err != nil {
 				return err
 			}
+			if results {
+				return compareResults(c.Context(), client, a.out, list)
+			}
 			return showCompared(a.out, list, time.Now())
 		},
 	}
+	c.Flags().BoolVar(&results, "results", false, "compare the results (final answers), as a unified diff")
+	return c
 }
 
 // compared is a process that stands beside others, in JSON.
@@ -151,7 +159,9 @@ func showCompared(out *output, list []compared, now time.Time) error {
 	if len(list) == 1 {
 		out.talk("no other process has the intent of PID %d; start one with another model, or fork it: rnix resume --fork %d", list[0].PID, list[0].PID)
 	}
-	out.print(cut(oneLine(list[0].Intent), max(out.out.width, intentMax)) + "\n")
+	for _, line := range intentLines(list) {
+		out.print(cut(line, max(out.out.width, intentMax)) + "\n")
+	}
 	procs := make([]ipc.Proc, len(list))
 	rows := make([][]cell, len(list))
 	for i := range list {
@@ -171,8 +181,13 @@ func showCompared(out *output, list []compared, now time.Time) error {
 		rows[i] = []cell{text(p.PID.String()), text(oneLine(p.Name)), text(modelName(p.Provider, p.Model)), state, text(number(p.Step)), failed, text(filesText(&list[i])),
 			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(elapsedText(p))}
 	}
-	out.table([]column{{name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "MODEL", max: 28}, {name: "STATE", max: 32}, {name: "STEPS", right: true}, {name: "FAILED", right: true},
-		{name: "FILES"}, {name: "TOKENS", right: true, drop: 2}, costColumn(procs), {name: "TIME", right: true}}, rows)
+	cost, model := costColumn(procs), 4
+	cost.drop = 5
+	if !slices.ContainsFunc(rows, func(r []cell) bool { return r[2].text != rows[0][2].text }) {
+		model = 1 // it tells none of them apart
+	}
+	out.table([]column{{name: "PID", right: true}, {name: "NAME", max: 20}, {name: "MODEL", max: 28, drop: model}, {name: "STATE", max: 32}, {name: "STEPS", right: true, drop: 3}, {name: "FAILED", right: true},
+		{name: "FILES"}, {name: "TOKENS", right: true, drop: 2}, cost, {name: "TIME", right: true}}, rows)
 	ids, families := make([]types.UUID, len(list)), map[types.UUID]*ipc.Family{}
 	for i := range list {
 		one := &list[i]

@@ -69,6 +69,10 @@ func diffArgs(c *cobra.Command, args []string, req *ipc.DiffRequest) error {
 	steps := make([]int, len(args)-1)
 	for i, arg := range args[1:] {
 		n, err := strconv.Atoi(arg)
+		if err != nil && len(args) == 2 && !strings.ContainsAny(arg, "/.") {
+			return usagef("two processes are compared by: rnix compare "+shellWord(args[0])+" "+shellWord(arg)+" (their answers: with --results); paths stand behind --, as in: rnix diff "+args[0]+" -- PATH",
+				"diff takes one process, and %q is not the number of a step", arg)
+		}
 		if err != nil || n < 0 {
 			return usagef("paths stand behind --, as in: rnix diff "+args[0]+" -- PATH", "step %q is not a number of at least 0", arg)
 		}

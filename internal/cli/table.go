@@ -58,7 +58,7 @@ func (o *output) table(cols []column, rows [][]cell) {
 		shown[i] = false
 	}
 	if width > 0 {
-		widths[last] = max(min(widths[last], width-used(widths[:last], shown)), leastLast)
+		widths[last] = min(widths[last], max(width-used(widths[:last], shown), leastLast))
 	}
 	var b strings.Builder
 	head := make([]cell, len(cols))
