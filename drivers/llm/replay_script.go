@@ -155,10 +155,8 @@ func places(path string, err error) []string {
 		if errors.As(e, &own) {
 			line, column, text = own.line, own.column, own.text
 		}
-		if rest, ok := strings.CutPrefix(text, "field "); ok {
-			if name, _, ok := strings.Cut(rest, " not found in type"); ok {
-				text = fmt.Sprintf("unknown key %q", name)
-			}
+		if plain := scriptText(text); plain != "" {
+			text = plain
 		}
 		out[i] = fmt.Sprintf("%s:%d:%d: %s", path, max(line, 1), max(column, 1), text)
 	}

@@ -85,10 +85,17 @@ func TestReplayGoesOnBehindAResumedConversation(t *testing.T) {
 
 func TestMistakesInAScriptAreNamedWithTheirPlace(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown key":   {"version: \"1\"\nresponses:\n  - content: x\n    colour: red\n", `script.yaml:4:5: unknown key "colour"`},
-		"unknown top":   {"version: \"1\"\nanswers: []\n", `script.yaml:2:1: unknown key "answers"`},
+		"unknown key":   {"version: \"1\"\nresponses:\n  - content: x\n    colour: red\n", `script.yaml:4:5: unknown key "colour"; known are content, delay, error, reasoning, stop_reason, tool_calls, usage`},
+		"unknown top":   {"version: \"1\"\nanswers: []\n", `script.yaml:2:1: unknown key "answers"; known are conversations, responses, version`},
 		"syntax":        {"version: \"1\"\nresponses: [\n", "script.yaml:3:1: "},
-		"wrong type":    {"version: \"1\"\nresponses:\n  - usage: {input_tokens: many}\n", "script.yaml:3:27: "},
+		"wrong type":    {"version: \"1\"\nresponses:\n  - usage: {input_tokens: many}\n", `script.yaml:3:27: this is the text "many", but must be a whole number`},
+		"near key":      {"version: \"1\"\nresponses:\n  - {contents: x}\n", `unknown key "contents"; did you mean "content"? known are content,`},
+		"a list":        {"- content: x\n", `script.yaml:1:1: this is a list, but must be the script, a map that begins with version: "1"`},
+		"a text":        {"version: \"1\"\nresponses: [Done.]\n", `script.yaml:2:13: this is the text "Done.", but must be a response, a map such as {content: Done.}`},
+		"no list":       {"version: \"1\"\nresponses: {content: x}\n", `script.yaml:2:12: this is a map, but must be a list`},
+		"a map as text": {"version: \"1\"\nresponses:\n  - content: {a: b}\n", `script.yaml:3:14: this is a map, but must be a text`},
+		"call key":      {"version: \"1\"\nresponses:\n  - tool_calls: [{name: a, arguments: {}}]\n", `unknown key "arguments"; known are id, input, name`},
+		"talk key":      {"version: \"1\"\nconversations:\n  - {answers: []}\n", `unknown key "answers"; known are prompt, responses, system`},
 		"duration":      {"version: \"1\"\nresponses:\n  - delay: soon\n", `script.yaml:3:12: "soon" is not a duration`},
 		"version":       {"responses: []\n", `write version: "1"`},
 		"empty":         {"", `write version: "1"`},
