@@ -65,8 +65,9 @@ func exitTable() []exitRow {
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString(`Every command ends with one of the codes in the column "exit". A process has another code, in the column
-"process": "exited(2)" in ps and wait, "exit_code" in --json, exit.code on the wire; the page says it in words. Rnix run,
-wait, attach and chat turn it into the code beside it. A code of a process says nothing of a command, and the other way round.
+"process": "exited(2)" in ps and wait, "exit_code" in --json, exit.code on the wire; the page says it in words.
+Rnix run, wait, attach and chat turn it into the code beside it. A code of a process says nothing of a command,
+and the other way round.
 
   exit  process  meaning
 `)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"rnix/internal/yamlfile"
 )
 
 // showHelp completes what the library shows: the exit codes, and topics without an empty line behind; and has it fit the terminal.
@@ -54,8 +56,8 @@ func helpCmd(a *app, root *cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:                   "help [COMMAND]",
 		Short:                 "show the help of a command or of a topic",
-		Long:                  "Help shows what a first look needs, with --all every command and flag; or the help of a command, or of one\nof the topics exit-codes and environment.",
-		Example:               examples(`rnix help --all`, `rnix help run`, `rnix help daemon stop`, `rnix help exit-codes`),
+		Long:                  "Help shows what a first look needs, with --all every command and flag; or the help of a command, or of one\nof the topics exit-codes, environment, config.yaml, providers.yaml and replay-files.",
+		Example:               examples(`rnix help --all`, `rnix help run`, `rnix help daemon stop`, `rnix help exit-codes`, `rnix help providers.yaml`),
 		Annotations:           exits("0 2"),
 		GroupID:               "set",
 		DisableFlagsInUseLine: true,
@@ -93,6 +95,14 @@ func unknownTopic(c *cobra.Command, word string) error {
 	mend := "see: rnix help --all"
 	if near := similar(c, word); len(near) > 0 {
 		mend = "did you mean: rnix help" + strings.TrimPrefix(c.CommandPath(), c.Root().Name()) + " " + near[0]
+	} else if !c.HasParent() {
+		var names []string
+		for _, t := range topics() {
+			names = append(names, t.names)
+		}
+		if near := yamlfile.Nearest(word, names); near != "" {
+			mend = "did you mean: rnix help " + near
+		}
 	}
 	return usagef(mend, "there is no help about %q", word)
 }

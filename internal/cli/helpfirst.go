@@ -35,7 +35,7 @@ func firstHelp(to io.Writer, root *cobra.Command) {
 More:
   rnix help --all          every command and flag
   rnix help COMMAND        one command with examples, such as: rnix help run
-  rnix help exit-codes     the exit codes of all commands
-  rnix help environment    the environment variables
+  rnix help exit-codes     the exit codes of all commands; the variables: rnix help environment
+  rnix help config.yaml    limits and defaults; also: rnix help providers.yaml and rnix help replay-files
 `)
 }

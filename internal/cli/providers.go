@@ -21,7 +21,7 @@ func providersCmd(a *app) *cobra.Command {
 them. The one that it would choose is marked with a star. CALLS is how many calls a provider gets at
 once, from all agents of the daemon; the others wait, and ps shows how many are before them. It is
 concurrency in config.yaml (4), or of the provider in providers.yaml; -v says which of them. Below the
-list stands how many calls run and wait now.`,
+list stands how many calls run and wait now. The form of the file: rnix help providers.yaml`,
 		Example:     examples(`rnix providers`, `rnix providers --agent reviewer`, `rnix providers --json | jq 'select(.available).name'`),
 		Annotations: exits("0 1 2 10 12"),
 		Args:        noArgs,

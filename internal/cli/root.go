@@ -65,7 +65,7 @@ type entry struct {
 }
 
 func entries() []entry {
-	return []entry{
+	return slices.Concat(topics(), []entry{
 		{"run", "run", runCmd}, {"chat", "run", chatCmd}, {"attach", "run", attachCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd}, {"compact", "run", compactCmd},
 		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
@@ -82,13 +82,7 @@ func entries() []entry {
 		{"completion", "set", completionCmd},
 		{"top", "see", topCmd}, {"dashboard", "see", dashboardCmd},
 		{"sh", "run", shCmd}, {"spawn", "", spawnCmd}, {shChild, "", shChildCmd},
-		{"exit-codes", "", func(*app) *cobra.Command {
-			return &cobra.Command{Use: "exit-codes", Short: "the exit codes of all commands", Long: exitCodesHelp()}
-		}},
-		{"environment", "", func(*app) *cobra.Command {
-			return &cobra.Command{Use: "environment", Short: "the environment variables", Long: environmentHelp}
-		}},
-	}
+	})
 }
 
 // addCommands adds the command that the arguments name, or else all of them and what the program
