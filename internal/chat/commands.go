@@ -23,15 +23,15 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"help", "", "show the keys and commands", func(m *Model, _ string) tea.Cmd { showHelp(m); return nil }},
-		{"model", "MODEL", "the model of your next message, as model or provider/model", setModel},
-		{"agent", "AGENT", "begin a new conversation with this agent (see: rnix agents)", setAgent},
+		{"model", "MODEL", "the model of your next message, or provider/model", setModel},
+		{"agent", "AGENT", "begin a new conversation with this agent", setAgent},
 		{"new", "", "begin a new conversation; this one stays as it is", func(m *Model, _ string) tea.Cmd { return beginAnew(m, "a new conversation") }},
-		{"budget", "[100k|$2]", "show the budget, or give so many tokens or dollars more; what waits for that continues", budget},
-		{"compact", "[WORDS]", "have the model sum up the conversation before its next answer; WORDS say what to keep above all", compact},
+		{"budget", "[100k|$2]", "show the budget, or raise it by tokens or dollars", budget},
+		{"compact", "[WORDS]", "have the model sum up; WORDS say what to keep above all", compact},
 		{"diff", "", "show which files the agent has changed, and how", diff},
-		{"undo", "", "go back to before your last message, with the files; asks before, and loses nothing", undo},
-		{"fork", "", "your next message goes to a copy of this conversation, which works in its own directory", fork},
-		{"resume", "[PROCESS]", "go to another conversation; without a name, choose one", switchTo},
+		{"undo", "", "go back to before your last message, files too; asks", undo},
+		{"fork", "", "your next message goes to a copy with its own directory", fork},
+		{"resume", "[PROCESS]", "go to another conversation, or choose one", switchTo},
 		{"export", "[FILE]", "write the conversation to a file, as Markdown", export},
 		{"quit", "", "leave; the agent works on", func(*Model, string) tea.Cmd { return tea.Quit }},
 	}
@@ -51,6 +51,7 @@ func runCommand(m *Model, line string) tea.Cmd {
 	}
 	for _, c := range commands() {
 		if c.name == word {
+			quoteTyped(m, line)
 			return c.do(m, strings.TrimSpace(arg))
 		}
 	}
@@ -62,29 +63,6 @@ func runCommand(m *Model, line string) tea.Cmd {
 	}
 	m.note, m.bad = "unknown command /"+tui.Line(m.t, word)+with("; did you mean ", strings.Join(near, " or "))+" (see /help); to say it to the agent, Up brings it back: put a space before it", true
 	return nil
-}
-
-// showHelp prints the keys and commands.
-func showHelp(m *Model) {
-	m.block("help")
-	line := func(left, what string) {
-		w := 34
-		for i, l := range wrap(m.t, []span{{what, 0}}, "", "", max(m.md.w-w, 20)) {
-			if i > 0 {
-				left = ""
-			}
-			m.print("  " + paint(m.t, cyan, left) + strings.Repeat(" ", max(w-2-len(left), 1)) + l)
-		}
-	}
-	for _, k := range keyTable {
-		line(k.keys, k.what)
-	}
-	m.print("")
-	for _, c := range commands() {
-		line("/"+c.name+with(" ", c.args), c.what)
-	}
-	line("@FILE", "a file that the agent is given with the message, as data; an image or a PDF is shown with the first")
-	line("!COMMAND", "run a command yourself, outside of any sandbox; the agent gets what it prints with your next message, and what it leaves running is ended")
 }
 
 func isBusy(m *Model) bool {
@@ -106,11 +84,11 @@ func noneYet(m *Model) bool {
 
 func setModel(m *Model, arg string) tea.Cmd {
 	if name := modelName(m.t, &m.detail); arg == "" && name == "" {
-		m.say("no model is chosen yet; choose one with /model MODEL (see: rnix models)")
+		m.reply("no model is chosen yet; choose one with /model MODEL (see: rnix models)")
 		return nil
 	}
 	if arg == "" {
-		m.say("the model is " + modelName(m.t, &m.detail) + "; change it with /model MODEL (see: rnix models)")
+		m.reply("the model is " + modelName(m.t, &m.detail) + "; change it with /model MODEL (see: rnix models)")
 		return nil
 	}
 	return chooseModel(m, arg)
@@ -118,11 +96,11 @@ func setModel(m *Model, arg string) tea.Cmd {
 
 func setAgent(m *Model, arg string) tea.Cmd {
 	if arg == "" && m.detail.Agent == "" {
-		m.say("no agent is named; begin with one with /agent AGENT (see: rnix agents)")
+		m.reply("no agent is named; begin with one with /agent AGENT (see: rnix agents)")
 		return nil
 	}
 	if arg == "" {
-		m.say("the agent is " + tui.Line(m.t, m.detail.Agent) + "; begin with another one with /agent AGENT (see: rnix agents)")
+		m.reply("the agent is " + tui.Line(m.t, m.detail.Agent) + "; begin with another one with /agent AGENT (see: rnix agents)")
 		return nil
 	}
 	cmd := beginAnew(m, "a new conversation with the agent "+tui.Line(m.t, arg))
@@ -160,7 +138,7 @@ func switchTo(m *Model, arg string) tea.Cmd {
 			}
 			list := Conversations(r.Procs)
 			if len(list) == 0 {
-				m.say("there is no other conversation")
+				m.reply("there is no other conversation")
 				return nil
 			}
 			m.choice = pickFrom(list, func(m *Model, p *ipc.Proc) tea.Cmd { return goTo(m, p.UUID.String()) })
@@ -226,7 +204,7 @@ func budget(m *Model, arg string) tea.Cmd {
 		if err != nil {
 			return m.fail(err)
 		}
-		m.say("the budget is raised")
+		m.reply("the budget is raised")
 		for _, w := range r.Warnings {
 			m.note, m.bad = tui.Line(m.t, w), true
 		}
@@ -242,7 +220,7 @@ func compact(m *Model, words string) tea.Cmd {
 		if err != nil {
 			return m.fail(err)
 		}
-		m.say("the conversation is summed up before the next answer")
+		m.reply("the conversation is summed up before the next answer")
 		return nil
 	})
 }
@@ -301,7 +279,7 @@ func fork(m *Model, _ string) tea.Cmd {
 	if m.script.step > m.detail.Step { // a step that has not ended is left out
 		m.next.from = m.script.at
 	}
-	m.say("your next message goes to a fork from the end of step " + strconv.Itoa(m.detail.Step) + ", with the files as they were then; this one stays as it is")
+	m.reply("your next message goes to a fork from the end of step " + strconv.Itoa(m.detail.Step) + ", with the files as they were then; this one stays as it is")
 	return nil
 }
 

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func TestHowManyModelsAreNotNamedIsSaid(t *testing.T) {
 	}
 	d := begun(t)
 	d.says("/model")
-	if text := d.sees(); !strings.Contains(text, "(see: rnix models)") {
+	if text := d.printed(); !strings.Contains(text, "(see: rnix models)") {
 		t.Errorf("/model says:\n%s", text)
 	}
 }
@@ -130,5 +131,63 @@ func TestTheTimesOfACallAndOfTheTurnAreToldApart(t *testing.T) {
 	d.now = d.now.Add(3 * time.Second)
 	if text := d.sees(); !strings.Contains(text, "shell make  3s") || !strings.Contains(text, "7s in all") {
 		t.Errorf("\n%s", text)
+	}
+}
+
+func TestACommandThatIsTypedStandsAboveItsAnswer(t *testing.T) {
+	d := begun(t)
+	d.reply["show_budget"] = ipc.BudgetResponse{}
+	for line, want := range map[string]string{"/model": "the model is p/m", "/budget": "  no limit", "/compact tests": "the conversation is summed up"} {
+		d.put = nil
+		d.says(line)
+		if got := d.printed(); !strings.Contains(got, "› "+line+"\n"+want) {
+			t.Errorf("%s:\n%s", line, got)
+		}
+	}
+}
+
+func TestTheHelpIsSeenWholeInAUsualTerminal(t *testing.T) {
+	d := newDesk(t)
+	d.says("/help")
+	lines := append(strings.Split(d.printed(), "\n"), strings.Split(d.sees(), "\n")...)
+	i := slices.Index(lines, "› /help")
+	if i < 0 || len(lines)-i > 24 {
+		t.Errorf("%d lines:\n%s", len(lines)-i, strings.Join(lines, "\n"))
+	}
+	for _, c := range commands() {
+		if c.name != "help" && !strings.Contains(strings.Join(lines, "\n"), "  /"+c.name) {
+			t.Errorf("no /%s", c.name)
+		}
+	}
+	for _, l := range lines {
+		if len([]rune(l)) > 79 {
+			t.Errorf("%d characters: %s", len(l), l)
+		}
+	}
+}
+
+func TestAfterUndoTheNumbersAreThoseOfTheFork(t *testing.T) {
+	d := begun(t)
+	dead := detail("dead")
+	dead.TokensUsed = 9000
+	d.reply["get_proc_detail"] = dead
+	d.reply["list_messages"] = ipc.MessagesResponse{Messages: []ipc.ConversationMessage{{N: 1, Role: "user", Content: "do it"}, {N: 2, Role: "assistant", Step: 1, Content: "Done."}, {N: 3, Role: "user", Step: 1, Content: "and this"}}}
+	d.hears(ipc.Event{Kind: "exited"})
+	if text := d.sees(); !strings.Contains(text, "9,000 tokens") || !strings.Contains(text, "PID 7") {
+		t.Fatalf("before:\n%s", text)
+	}
+	d.says("/undo")
+	d.key("y")
+	if text := d.sees(); strings.Contains(text, "9,000") || !strings.Contains(text, "next: a fork of PID 7") {
+		t.Errorf("after it was undone:\n%s", text)
+	}
+	fork := ipc.ResumeResponse{SpawnResponse: ipc.SpawnResponse{PID: 8, UUID: types.NewUUID(), Provider: "p", Model: "m"}, Mode: "fork", Step: 1}
+	d.reply["resume"] = fork
+	runs := detail("running")
+	runs.PID, runs.UUID, runs.TokensUsed = 8, fork.UUID, 1200
+	d.reply["get_proc_detail"] = runs
+	d.says("something else")
+	if text := d.sees(); strings.Contains(text, "9,000") || !strings.Contains(text, "1,200 tokens") || !strings.Contains(text, "PID 8") {
+		t.Errorf("in the fork:\n%s", text)
 	}
 }

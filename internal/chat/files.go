@@ -203,7 +203,7 @@ func export(m *Model, arg string) tea.Cmd {
 			if err != nil {
 				return m.fail(err)
 			}
-			m.say("written to " + path)
+			m.reply("written to " + path)
 			return nil
 		})
 	}

@@ -15,15 +15,13 @@ type keyLine struct{ keys, what string }
 
 // keyTable are the keys, as the help shows them. What they do stands in press and in editor.key.
 var keyTable = []keyLine{
-	{"Enter", "send; while the agent works it gets the message before its next prompt"},
-	{"Alt+Enter, Shift+Enter, \\ Enter", "a new line"},
-	{"Esc", "interrupt the agent: it ends before its next action, and what it did stays"},
-	{"Ctrl+C", "clear the line; twice: leave, and the agent works on"},
-	{"Ctrl+D", "leave"},
-	{"Ctrl+O", "print the whole output of the last call"},
+	{"Enter", "send; an agent that works gets it before its next prompt"},
+	{"Alt+Enter, \\ Enter", "a new line (also Shift+Enter)"},
+	{"Esc", "interrupt the agent; what it did stays"},
+	{"Ctrl+C", "clear the line; twice, or Ctrl+D: leave (agent works on)"},
 	{"Up, Down, Ctrl+R", "earlier messages; Ctrl+R searches them"},
-	{"Ctrl+V", "put in the image of the clipboard; a dropped image or PDF becomes @FILE"},
-	{"Tab", "complete a command, or the path behind @"},
+	{"Ctrl+O", "print the whole output of the last call"},
+	{"Tab, Ctrl+V", "complete a command or @FILE; put in a copied image"},
 }
 
 // pressKey does what a key means.
@@ -151,8 +149,7 @@ func enterText(m *Model) tea.Cmd {
 	}
 	switch {
 	case trimmed == "?", trimmed == "/":
-		showHelp(m)
-		return nil
+		return runCommand(m, "/help")
 	case text[0] == '!':
 		return runOwn(m, strings.TrimSpace(text[1:]))
 	case text[0] == '/' && isCommand(trimmed):

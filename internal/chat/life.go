@@ -89,11 +89,17 @@ func resumeWith(m *Model, said message) tea.Cmd {
 		if r.Mode == "fork" {
 			m.script = script{next: m.next.from, step: r.Step} // it has the numbers of its origin up to there
 			m.print(paint(m.t, dim, tui.Cut(m.t, fmt.Sprintf("a fork from the end of step %d; it works in %s", r.Step, tui.Line(m.t, r.WorkDir)), m.w-1)))
+			m.detail.TokensUsed, m.detail.CostUSD, m.detail.Unpriced, m.used = 0, 0, 0, 0 // those were its origin's
+			m.detail.WorkDir, m.detail.Step = r.WorkDir, r.Step
 		}
 		for _, d := range r.InDoubt {
 			m.print(paint(m.t, yellow, tui.Cut(m.t, tui.Pick(m.t, "⚠ ", "! ")+"it is not known whether "+tui.Line(m.t, d.Tool+" "+d.Input)+" has run; the model is told to check", m.w-1)))
 		}
-		return startedRun(m, &r.SpawnResponse)
+		runs := startedRun(m, &r.SpawnResponse)
+		if r.Mode == "fork" {
+			runs = tea.Batch(runs, m.settle())
+		}
+		return runs
 	}, func(m *Model, r ipc.ResumeResponse, err error) { lateRun(m, r.UUID, text, err) })
 }
 

@@ -44,7 +44,7 @@ func takeModel(m *Model, name string) {
 	if m.phase == working {
 		text = "your next message after the end of this run goes to "
 	}
-	m.say(text + name)
+	m.reply(text + name)
 }
 
 // doubt says why a model cannot be meant, and which may be; "" if it is known and can be used. A name without a provider is one of the provider that a

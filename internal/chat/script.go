@@ -213,7 +213,7 @@ func (m *Model) print(lines ...string) { m.out.lines = append(m.out.lines, lines
 
 // block begins a part: between two there is an empty line, but calls stand close.
 func (m *Model) block(kind string) {
-	if m.out.kind != "" && (m.out.kind != kind || kind == "user") {
+	if m.out.kind != "" && (m.out.kind != kind && m.out.kind != typedKind || kind == "user") {
 		m.print("")
 	}
 	m.out.kind = kind

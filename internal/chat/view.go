@@ -199,11 +199,12 @@ func footLines(m *Model) []string {
 		add("next: " + tui.Line(m.t, m.next.model))
 	}
 	if m.id != (ipc.ProcDetail{}.UUID) {
-		if d.TokensUsed > 0 {
+		forks := m.next.fork != nil // the next message goes to another process
+		if d.TokensUsed > 0 && !forks {
 			add(tui.Number(d.TokensUsed) + " tokens")
 			add(price.Spent(d.CostUSD, d.TokensUsed, d.Unpriced))
 		}
-		if m.used > 0 {
+		if m.used > 0 && !forks {
 			add("context " + strconv.Itoa((m.used+9)/10) + "%")
 		}
 		if d.Sandbox != "" {
@@ -213,7 +214,11 @@ func footLines(m *Model) []string {
 			}
 			add("sandbox " + tui.Line(m.t, d.Sandbox) + net)
 		}
-		add("PID " + d.PID.String())
+		if forks {
+			add("next: a fork of PID " + d.PID.String())
+		} else {
+			add("PID " + d.PID.String())
+		}
 	}
 	if len(parts) == 0 {
 		return []string{paint(m.t, dim, tui.Cut(m.t, "Enter sends | Alt+Enter new line | Ctrl+D leaves", m.w-1))}

@@ -38,6 +38,9 @@ a PDF to look at. --attach does the same with the first message, also of a proce
 		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
 	}
 	o := runFlags(a, c)
+	for _, name := range runOnly {
+		c.Flags().Lookup(name).Hidden = true
+	}
 	last := c.Flags().BoolP("continue", "c", false, "continue the last conversation of this directory")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		t := talk{o: o, target: strings.Join(args, ""), first: o.intent, last: *last}
@@ -81,7 +84,7 @@ type talk struct {
 // start begins a conversation with the flags of run.
 func (t *talk) start(c *cobra.Command) error {
 	changed := c.Flags().Changed
-	for _, name := range []string{"detach", "stdin", "output-format", "include-partial-messages", "result-last-line"} {
+	for _, name := range append([]string{"json"}, runOnly...) {
 		if changed(name) {
 			return usagef("use rnix run", "--%s is not for a conversation", name)
 		}
@@ -108,6 +111,9 @@ func (t *talk) start(c *cobra.Command) error {
 	}
 	return t.run(c.Context())
 }
+
+// runOnly are the flags of run that a conversation has no use for: chat refuses them, and its help does not list them.
+var runOnly = []string{"detach", "stdin", "output-format", "include-partial-messages", "result-last-line"}
 
 // startFlags are the flags of run that say how a process is started.
 var startFlags = []string{"agent", "provider", "harness", "tools", "session", "issue", "model", "fallback-provider", "fallback-model", "effort", "max-steps", "budget", "budget-usd",

@@ -59,3 +59,16 @@ func TestEachTopicIsShownAndNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestTheHelpOfChatHasNoFlagThatItRefuses(t *testing.T) {
+	f := newFake(t)
+	help := f.run("chat", "--help").out
+	for _, name := range runOnly {
+		if strings.Contains(help, "--"+name) {
+			t.Errorf("--%s is listed", name)
+		}
+	}
+	if !strings.Contains(help, "--worktree") || !strings.Contains(f.run("run", "--help").out, "--detach") {
+		t.Error("flags are missing")
+	}
+}
