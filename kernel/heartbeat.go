@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/kernel/internal/heartbeat"
 	"rnix/kernel/internal/loop"
@@ -37,7 +38,7 @@ type Heartbeat struct {
 // stalled is the cause when the heartbeat ended the process.
 type stalled struct{ after time.Duration }
 
-func (s stalled) Error() string { return "no progress for " + s.after.Round(time.Second).String() }
+func (s stalled) Error() string { return "no progress for " + debug.Age(s.after) }
 
 // Beat is what the heartbeat knows of a process.
 type Beat struct {
@@ -211,7 +212,7 @@ func (u *pulse) stalled(p *Process, v *heartbeat.Verdict) {
 	}
 	i := u.k.table.current(p)
 	u.k.events.Append(event.Event{Kind: event.Stalled, PID: p.PID, UUID: p.UUID, Step: i.Step, Name: string(act), Result: "suspect", Dur: v.Age, Text: i.Doing})
-	Self{u.k, p}.Say("warning", with(fmt.Sprintf("no progress for %s (heartbeat: %s)", v.Age.Round(time.Second), act), i.Doing))
+	Self{u.k, p}.Say("warning", with(fmt.Sprintf("no progress for %s (heartbeat: %s)", debug.Age(v.Age), act), i.Doing))
 	u.k.log.Warn("heartbeat", "pid", p.PID, "uuid", p.UUID, "silent", v.Age.Round(time.Second), "at", i.Doing, "policy", string(act))
 	switch act {
 	case StallKill:

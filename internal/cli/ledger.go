@@ -128,8 +128,8 @@ func dash(s string) string {
 	return s
 }
 
-// cutOff are the verdicts on calls of which nobody has seen the end, and so not how long they took.
-var cutOff = []types.LedgerVerdict{step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped}
+// cutOff are the verdicts on calls that have no time: their end was not seen, or they were not begun.
+var cutOff = []types.LedgerVerdict{step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped, step.LedgerNotBegun}
 
 func verdictStyle(v types.LedgerVerdict) style {
 	switch v {

@@ -29,6 +29,9 @@ func stepsCmd(a *app) *cobra.Command {
 		Short: "show the steps of a process, or one of them in detail",
 		Long: `Steps lists the recorded steps of a process, alive or dead; with a number, that one: what the model
 was asked, what it answered, each call with its input and result. --messages adds the whole conversation.
+TIME is from the beginning of a step to the end of its last call. Recording it and keeping its files comes on
+top; rnix trace counts that, too.
+
 --last shows the last ones only, --find those that have a text in their line, answer, calls, results or
 errors; small letters find capital ones too.
 
@@ -222,7 +225,10 @@ func stepText(r *ipc.StepDetail, messages bool, out *output) string {
 	section(&b, out, "answer", s.RawResponse)
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]
-		head := fmt.Sprintf("call %d: %s (%s)", i+1, oneLine(call.Name+" "+call.Path), debug.Duration(call.Duration))
+		head := fmt.Sprintf("call %d: %s", i+1, oneLine(strings.TrimSpace(call.Name+" "+call.Path)))
+		if call.Duration > 0 { // it was begun
+			head += " (" + debug.Duration(call.Duration) + ")"
+		}
 		if call.Failure != "" {
 			head += ", " + oneLine(call.Failure)
 		}

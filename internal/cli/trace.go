@@ -36,7 +36,8 @@ func traceCmd(a *app) *cobra.Command {
 		Short:      "show where the time of a process went, and what decided it",
 		Long: `Trace shows who ran when: a process, its steps, the requests to its model, its calls, the processes that
 these have started, and what it waited for; alive or dead, over all its runs. The time between two runs, in
-which nothing ran, is left out.
+which nothing ran, is left out. A step lasts until it is on record with its files: a little longer than in
+rnix steps, which counts to the end of its last call. A call that was not begun has no time.
 
 The critical path is the chain that decided when the process ended: to end sooner, make one of
 these shorter. Its spans have a * and the column PATH, the time that is their own and not that of something

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rnix/debug"
 	"rnix/types"
 )
 
@@ -73,7 +74,7 @@ func (r *Report) Text() string {
 	for i := range r.Cases {
 		o := &r.Cases[i]
 		word := map[string]string{Passed: "ok  ", Failed: "FAIL", Unconfirmed: "TODO", Broken: "ERR ", TimedOut: "TIME", Interrupted: "STOP"}[o.Status]
-		fmt.Fprintf(&b, "%s  %s  %s", word, o.Name, o.Took.Round(time.Millisecond))
+		fmt.Fprintf(&b, "%s  %s  %s", word, o.Name, debug.Duration(o.Took))
 		if o.Updated {
 			b.WriteString("  (its expectations were written anew: read and confirm them)")
 		}
@@ -95,7 +96,7 @@ func (r *Report) Text() string {
 	if r.Interrupted > 0 {
 		stopped = fmt.Sprintf(", %d interrupted", r.Interrupted)
 	}
-	fmt.Fprintf(&b, "%d of %s passed%s in %s\n", r.Total-r.Failed-r.Interrupted, types.Counted(r.Total, "case", "cases"), stopped, r.Took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "%d of %s passed%s in %s\n", r.Total-r.Failed-r.Interrupted, types.Counted(r.Total, "case", "cases"), stopped, debug.Duration(r.Took))
 	return b.String()
 }
 

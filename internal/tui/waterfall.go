@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"rnix/debug"
+	"rnix/internal/step"
 	"rnix/internal/trace"
 	"rnix/ipc"
 	"rnix/types"
@@ -135,7 +137,11 @@ func Waterfall(t *Theme, r *ipc.TraceResponse, spans []ipc.Span, width int) stri
 		if s.CriticalNs > 0 {
 			path = t.took(s.CriticalNs)
 		}
-		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, t.pad(labels[i], label), times, t.took(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
+		took := t.took(s.Dur - s.IdleNs)
+		if s.Verdict == step.LedgerNotBegun {
+			took = "-"
+		}
+		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, t.pad(labels[i], label), times, took, times, path, x.bar(s, own[s.ID]))
 		b.WriteString(strings.TrimRight(paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
 	}
 	b.WriteString(pathLine(t, r) + "\n")
@@ -195,7 +201,7 @@ func (t *Theme) spanLabel(s *ipc.Span) string {
 	case trace.Model:
 		text = t.line(s.Name)
 		if s.Tokens > 0 {
-			text += " " + approx(s.Tokens, s.Estimated)
+			text += " " + approx(s.Tokens, s.Estimated) + " " + map[bool]string{true: "token", false: "tokens"}[s.Tokens == 1]
 		}
 		if s.Status == trace.Failed {
 			text += " failed: " + with2(string(s.Code), t.line(s.Err))
@@ -224,14 +230,22 @@ func pathLine(t *Theme, r *ipc.TraceResponse) string {
 		by[k] += d
 	}
 	line := "critical path " + t.took(whole)
-	var shares []string
+	var shares, names []string
+	var parts []time.Duration
 	for _, k := range []struct {
 		kind types.SpanKind
 		name string
 	}{{trace.Model, "model"}, {trace.Tool, "tools"}, {trace.Wait, "waits"}, {trace.Process, "the rest"}} {
 		if by[k.kind] > 0 {
-			shares = append(shares, fmt.Sprintf("%s %s%%", k.name, shareText(by[k.kind], whole)))
+			names, parts = append(names, k.name), append(parts, by[k.kind])
 		}
+	}
+	for i, n := range percents(parts) {
+		share := strconv.Itoa(n)
+		if n == 0 {
+			share = "<1" // what is there is never shown as nothing
+		}
+		shares = append(shares, names[i]+" "+share+"%")
 	}
 	if len(shares) > 0 {
 		line += ": " + strings.Join(shares, ", ")
@@ -242,12 +256,24 @@ func pathLine(t *Theme, r *ipc.TraceResponse) string {
 	return line
 }
 
-// shareText is a share without its fraction, so that all shares together are at most 100; what is there is never
-// shown as nothing.
-func shareText(part, whole time.Duration) string {
-	p := float64(part) / float64(whole) * 100
-	if p > 0 && p < 1 {
-		return "<1"
+// percents returns the shares of parts in their sum, in whole percents that add up to 100: those with the largest remainders are rounded up.
+func percents(parts []time.Duration) []int {
+	var whole time.Duration
+	for _, p := range parts {
+		whole += p
 	}
-	return strconv.Itoa(int(p))
+	out, order := make([]int, len(parts)), make([]int, len(parts))
+	rest := make([]float64, len(parts))
+	left := 100
+	for i, p := range parts {
+		share := 100 * float64(p) / float64(whole)
+		out[i], order[i] = int(share), i
+		rest[i] = share - float64(out[i])
+		left -= out[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
+	for _, i := range order[:max(min(left, len(order)), 0)] {
+		out[i]++
+	}
+	return out
 }

@@ -184,7 +184,9 @@ func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
 		if p := recover(); p != nil {
 			out = Outcome{Err: types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "panic: %v", p)}
 		}
-		out.Duration = time.Since(start)
+		if a.Settled != nil || a.Problem == nil { // else it was not begun
+			out.Duration = time.Since(start)
+		}
 	}()
 	switch {
 	case a.Settled != nil: // also of a tool that is not there any more
