@@ -73,7 +73,7 @@ type RemoveWorktreeResponse struct {
 	UUID    types.UUID `json:"uuid"`
 	Dir     string     `json:"dir"`
 	Branch  string     `json:"branch,omitempty"`  // stays
-	Dropped string     `json:"dropped,omitempty"` // the branch, if it was removed too: rnix had named it, and all its commits are elsewhere
+	Dropped string     `json:"dropped,omitempty"` // the branch, if it was removed too: rnix had named it, and no commit was on it alone
 	// BranchGone is the branch that it was made with, if that was not there any more.
 	BranchGone string   `json:"branch_gone,omitempty"`
 	Rescued    string   `json:"rescued,omitempty"` // how what was in it is got back

@@ -30,9 +30,9 @@ Columns: STEP; CALL, its id; TOOL; PATH; EFFECT (none, idempotent, reversible, e
 VERDICT; RESULT, the first line of the result or the error. --wide adds RUN, TRY and the KEY, which is
 the same each time that the same call is made. A narrow terminal shows fewer columns.
 
-Verdicts: done, failed, running, not begun; of a call that was cut off: in doubt (it is not known whether it
-has taken effect, and nothing is decided), told unknown, skipped, run again, undone and run again,
-attached (the process that it had started was found again).`,
+Verdicts: done, failed (with an error, or a command that did not end with exit code 0), running, not begun; of
+a call that was cut off: in doubt (it is not known whether it has taken effect, and nothing is decided), told
+unknown, skipped, run again, undone and run again, attached (the process that it had started was found again).`,
 		Example: examples(`rnix ledger 3`, `rnix ledger --in-doubt night`, `rnix ledger --wide 0191f3a2-7c3e`,
 			`rnix ledger --json 3 | jq -r 'select(.effect=="external") | .tool'`),
 		Annotations:       exits("0 1 2 10 11 12"),
@@ -108,6 +108,9 @@ func ledgerTable(out *output, calls []ipc.LedgerEntry, wide bool, now time.Time)
 		result := cell{oneLine(e.Result), plain}
 		if e.Error != "" {
 			result = cell{oneLine(with2(string(e.Code), e.Error)), st}
+			if e.Code == "" { // a command that has failed, with what it printed
+				result.text += with(": ", oneLine(e.Result))
+			}
 		}
 		if out.out.width == 0 && !wide {
 			result.text = cut(result.text, intentMax)

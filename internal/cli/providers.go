@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,13 +89,13 @@ func providers(ctx context.Context, c *ipc.Client, out *output, req ipc.Provider
 		if p.AtOnce > 0 {
 			atOnce = number(p.AtOnce)
 		}
-		row := []cell{{star, green}, {oneLine(p.Name), bold}, text(oneLine(p.Driver)), text(orDash(oneLine(p.Model))), text(atOnce), state, text(oneLine(p.Source)), text(oneLine(p.Detail))}
+		row := []cell{{star, green}, {oneLine(p.Name), bold}, text(oneLine(p.Driver)), text(orDash(oneLine(p.Model))), text(atOnce), state, text(oneLine(shortHome(p.Source, req.Env))), text(oneLine(p.Detail))}
 		if out.verbose {
 			row = append(row[:5:5], append([]cell{text(orDash(oneLine(p.AtOnceFrom)))}, row[5:]...)...)
 		}
 		rows = append(rows, row)
 	}
-	cols := []column{{name: ""}, {name: "NAME"}, {name: "DRIVER", drop: 1}, {name: "MODEL", max: 36, drop: 3}, {name: "CALLS", right: true, drop: 4}, {name: "USABLE"}, {name: "SOURCE", max: 32, drop: 2}, {name: "DETAIL"}}
+	cols := []column{{name: ""}, {name: "NAME"}, {name: "DRIVER", drop: 1}, {name: "MODEL", max: 36, drop: 3}, {name: "CALLS", right: true, drop: 4}, {name: "USABLE"}, {name: "SOURCE", drop: 2}, {name: "DETAIL"}}
 	if out.verbose {
 		cols = append(cols[:5:5], append([]column{{name: "CALLS FROM"}}, cols[5:]...)...)
 	}
@@ -110,6 +111,18 @@ func providers(ctx context.Context, c *ipc.Client, out *output, req ipc.Provider
 		out.talk("none would be chosen: %s", oneLine(r.Why))
 	}
 	return nil
+}
+
+// shortHome writes ~ for the home directory of an environment at the beginning of a path.
+func shortHome(path string, env []string) string {
+	for _, v := range env {
+		if home, ok := strings.CutPrefix(v, "HOME="); ok && len(home) > 1 {
+			if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(home, "/")+"/"); ok {
+				return "~/" + rest
+			}
+		}
+	}
+	return path
 }
 
 // callsNow says how many calls of a provider run, and how many wait: anthropic: 4 of 4 calls run, 3 wait, the first for 12s.

@@ -18,7 +18,7 @@ func restoreCmd(a *app) *cobra.Command {
 	o := &restoreOptions{app: a}
 	c := &cobra.Command{
 		Use:        "restore PROCESS --step N [PATH...]",
-		SuggestFor: []string{"checkout", "revert", "undo", "rollback"},
+		SuggestFor: []string{"checkout", "revert", "undo", "rollback", "rewind"},
 		Short:      "bring files back as they were at the end of a step",
 		Long: `Restore puts the directory of a process back to how it was at the end of a step, or, with --to, writes
 those files into a new directory and changes nothing else. Step 0 is before the first change. With PATHs,

@@ -23,7 +23,7 @@ const maxInput = 1 << 20
 func resumeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "resume PROCESS...",
-		SuggestFor: []string{"continue", "restart", "fork", "unpause"},
+		SuggestFor: []string{"continue", "restart", "fork", "unpause", "rewind"},
 		Short:      "resume processes: paused, suspended, ended or killed ones",
 		Long: `Resume continues each process where it stopped: one that is paused, one that is suspended on disk,
 and one that has ended, however that came. It keeps its UUID, its conversation, what it has used and

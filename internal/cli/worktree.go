@@ -370,7 +370,7 @@ func worktreeRemove(ctx context.Context, c *ipc.Client, out *output, req ipc.Rem
 		out.object(&r)
 		return nil
 	}
-	out.talk("removed %s%s", oneLine(r.Dir), with("; its branch stays: ", oneLine(r.Branch))+with("; its branch is removed too, since all its commits are elsewhere: ", oneLine(r.Dropped))+with("; its branch was removed before: ", oneLine(r.BranchGone)))
+	out.talk("removed %s%s", oneLine(r.Dir), with("; its branch stays: ", oneLine(r.Branch))+with("; its branch is removed too, since no commit is on it alone: ", oneLine(r.Dropped))+with("; its branch was removed before: ", oneLine(r.BranchGone)))
 	if r.Rescued != "" {
 		out.talk("what was in it is got back with: %s", oneLine(r.Rescued))
 	}

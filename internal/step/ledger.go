@@ -177,6 +177,7 @@ func (l *ledger) result(r *Result, at time.Time) {
 		e.Verdict = LedgerFailed
 	default:
 		e.Verdict = LedgerDone
+		e.judge(r.Output)
 	}
 }
 
@@ -193,6 +194,15 @@ func (e *LedgerEntry) answered(m *rnixctx.Message) {
 		e.Verdict = LedgerTold
 	case e.Verdict == LedgerNotBegun && !m.IsError: // the kernel's own need no intent
 		e.Verdict = LedgerDone
+	case e.Verdict == LedgerDone:
+		e.judge(m.Content)
+	}
+}
+
+// judge decides by its output whether a command that was run has failed: it has no error of its own.
+func (e *LedgerEntry) judge(output string) {
+	if f := FailureOf(e.Path, output, "", ""); f.Kind != "" {
+		e.Verdict, e.Error = LedgerFailed, ledgerLine(f.Text)
 	}
 }
 

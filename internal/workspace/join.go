@@ -277,5 +277,6 @@ func Preview(ctx context.Context, k *Grove, id types.UUID, t Tree) (o Outlook, e
 		return o, err
 	}
 	_, o.Files, err = diffGit(ctx, gitSource{git: k.git, id: id, store: own, tree: trees[0]}, gitSource{git: k.git, id: id, store: own, tree: result}, DiffOpts{NamesOnly: true})
+	o.Files = slices.DeleteFunc(o.Files, func(f FileChange) bool { return slices.Contains(o.Clash, f.Path) }) // their text has marks of the conflict
 	return o, err
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	rnixctx "rnix/context"
 	"rnix/internal/procview"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
@@ -90,7 +92,9 @@ func runsOf(h *step.History) []ipc.Run {
 			}
 			last.LastStep = max(last.LastStep, r.Step.StepNumber)
 		case m != nil && m.Name == step.MarkerInput && last.FirstStep == 0:
-			last.Input = service.FirstLine(m.Text, maxSaid)
+			said := rnixctx.Message{Role: rnixctx.RoleUser, Content: m.Text}
+			from, _ := step.Notices(&said) // what a fork is told before it
+			last.Input = service.FirstLine(strings.TrimSpace(m.Text[from:]), maxSaid)
 		case m != nil && last.End == "":
 			finished(last, m, r.Time, before)
 		}

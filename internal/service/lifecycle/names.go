@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -182,6 +183,24 @@ func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInf
 		}
 	}
 	return live, dead
+}
+
+// namesakes says which process has a name already, the latest of several, since the name alone may not tell them apart; "" if there is none.
+func (n *Names) namesakes(name string) string {
+	if name == "" {
+		return ""
+	}
+	live, dead := n.matching(func(_, has string) bool { return has == name }, n.Index.List())
+	all := append(live, dead...)
+	if len(all) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(all, func(a, b service.Target) int { return cmp.Compare(a.PID, b.PID) })
+	others := ""
+	if more := len(all) - 1; more > 0 {
+		others = " and " + types.Counted(more, "other", "others")
+	}
+	return fmt.Sprintf("the name %s is that of PID %s%s, too: where it is not clear which one is meant, give the PID or UUID", name, last.PID, others)
 }
 
 // preferred returns those of several processes on disk that a name means. A file gives the children of a supervisor

@@ -57,7 +57,10 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 		d.Launcher.Sessions.Ended(opts.UUID)
 		return ipc.SpawnResponse{}, err
 	}
-	seq := d.Seq()
+	seq, namesakes := d.Seq(), ""
+	if parent == 0 { // an agent names its children as it likes; of those the latest is meant
+		namesakes = d.Names.namesakes(opts.Name)
+	}
 	pid, err := d.Kernel.SpawnContext(ctx, req.Intent, ag, opts)
 	if err != nil {
 		d.Launcher.Sessions.Ended(opts.UUID)
@@ -71,6 +74,9 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	}
 	r := launch.Spawned(i, choice, seq, p.Problems)
 	r.Worktree, r.Warnings = launch.Worktree(tree, &i), append(r.Warnings, d.Files.Lacks(ctx, i.UUID, tree)...)
+	if namesakes != "" {
+		r.Warnings = append(r.Warnings, namesakes)
+	}
 	return r, nil
 }
 
