@@ -208,6 +208,7 @@ func (k *landings) end(l *landing) error {
 func (k *Grove) SettleMerges(ctx context.Context) (said []string) {
 	k.landings.mu.Lock()
 	_ = durable.RemoveTemp(durable.OS, k.landings.notes()) // of one that was killed while it was noted
+	said = k.landings.settleAdvances()
 	k.landings.mu.Unlock()
 	names, _ := filepath.Glob(filepath.Join(plumbing.EscapeGlob(k.landings.notes()), "*.json"))
 	for _, name := range names {

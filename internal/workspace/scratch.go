@@ -246,6 +246,11 @@ func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message s
 		return "", false, err
 	}
 	commit = plumbing.Line(out)
+	over, err := k.landings.advancing(s, commit)
+	if err != nil {
+		return "", false, err
+	}
+	defer over()
 	if _, err := c.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "update-ref", "-m", "rnix: the work of an agent", "HEAD", commit, s.head}}); err != nil {
 		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "what is checked out there was changed meanwhile: try again: %w", err)
 	}

@@ -25,7 +25,7 @@ func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, 
 	if !ours && !free {
 		return "", types.Errorf(types.ErrConflict, "Merge", l.Dir, "a merge was cut off there, and cannot be taken back: %s is another git's; if none runs, remove it: rm %s", l.lock(), plumbing.ShellQuote(l.lock()))
 	}
-	k.unlock(l)
+	k.unlock(k.notePath(l.GitDir), l.Common, l.GitDir, l.Branch, l.Commit)
 	now, err := k.checkedOut(ctx, l.UUID, call{args: []string{"--git-dir=" + l.GitDir}})
 	if ctx.Err() != nil {
 		return "", err
@@ -71,21 +71,21 @@ func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, 
 
 // unlock removes the locks of the branch that a git of ours has left which was killed: that of the branch names our commit, and that of HEAD, which
 // is empty, was made after the note and before this program began.
-func (k *landings) unlock(l *landing) {
-	branch, head := filepath.Join(l.Common, "refs", "heads", filepath.FromSlash(l.Branch)+".lock"), filepath.Join(l.GitDir, "HEAD.lock")
-	if b, err := os.ReadFile(branch); err == nil && (len(b) == 0 && k.left(l, branch) || string(b) == l.Commit+"\n") {
+func (k *landings) unlock(note, common, gitDir, name, commit string) {
+	branch, head := filepath.Join(common, "refs", "heads", filepath.FromSlash(name)+".lock"), filepath.Join(gitDir, "HEAD.lock")
+	if b, err := os.ReadFile(branch); err == nil && (len(b) == 0 && k.left(note, branch) || string(b) == commit+"\n") {
 		_ = os.Remove(branch) // that it is there shows when the branch is to follow
 	}
-	if st, err := os.Lstat(head); err == nil && st.Size() == 0 && k.left(l, head) {
+	if st, err := os.Lstat(head); err == nil && st.Size() == 0 && k.left(note, head) {
 		_ = os.Remove(head)
 	}
 }
 
-// left reports whether a file was made after a landing was noted, and before this program began.
-func (k *landings) left(l *landing, path string) bool {
-	note, nerr := os.Lstat(k.notePath(l.GitDir))
+// left reports whether a file was made after a note, and before this program began.
+func (k *landings) left(note, path string) bool {
+	noted, nerr := os.Lstat(note)
 	st, err := os.Lstat(path)
-	return nerr == nil && err == nil && !st.ModTime().Before(note.ModTime()) && st.ModTime().Before(k.opened)
+	return nerr == nil && err == nil && !st.ModTime().Before(noted.ModTime()) && st.ModTime().Before(k.opened)
 }
 
 // rewritten is a file or a submodule that a landing was to write or to remove.
