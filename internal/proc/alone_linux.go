@@ -29,14 +29,7 @@ func noOrphans() bool {
 	if !isSubreaper() {
 		return false
 	}
-	own := func() map[identity]bool {
-		all := make(map[identity]bool)
-		for _, c := range everyones(func(*Child) bool { return true }) {
-			all[c.entry.Leader] = true
-		}
-		return all
-	}
-	known := own()
+	known := leaders()
 	self, seen := statOf(os.Getpid())
 	children, ok := childrenOf(os.Getpid())
 	if !ok || !seen {
@@ -54,10 +47,24 @@ func noOrphans() bool {
 	if len(unknown) == 0 {
 		return true
 	}
-	family.forking.Lock() // who was being started then is among the children now
-	known = own()
-	family.forking.Unlock()
+	known = settledLeaders() // who was being started then is among them
 	return !slices.ContainsFunc(unknown, func(id identity) bool { return !known[id] })
+}
+
+// leaders returns the children of all managers.
+func leaders() map[identity]bool {
+	all := make(map[identity]bool)
+	for _, c := range everyones(func(*Child) bool { return true }) {
+		all[c.entry.Leader] = true
+	}
+	return all
+}
+
+// settledLeaders is leaders when no start is under way.
+func settledLeaders() map[identity]bool {
+	family.forking.Lock()
+	defer family.forking.Unlock()
+	return leaders()
 }
 
 // ownTable is the part of the process table that this program's children and itself are. Where the kernel does not list these it is the whole.
