@@ -10,6 +10,7 @@ import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { answerText, askText, byCall, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { peers, sharing, together } from '../src/lib/compare.js';
+import { reason } from '../src/lib/say.js';
 import { away } from '../src/lib/advice.js';
 import { atOnce, callsNow } from '../src/lib/traffic.js';
 import { byUUID, short, sumParts } from '../src/lib/family.js';
@@ -34,6 +35,11 @@ test('an MCP server that is away says why, and what starts it again', () => {
   const p = { pid: 3, mcp_down: ['tracker: no such file: x', "a 'b: gone"] };
   assert.deepEqual(away(p), [{ text: 'tracker: no such file: x', command: 'rnix mcp reload --process 3 tracker' }, { text: "a 'b: gone", command: "rnix mcp reload --process 3 'a '\\''b'" }]);
   assert.deepEqual([away({ ...p, exit: { code: 0 } }), away({ pid: 1 })], [[], []]); // a resume tries again
+});
+
+test('why there is nothing is said without what stands on the page', () => {
+  assert.equal(reason('DiffFiles 01a22824-995e-77c1-813e-891be1cb19a4: no files are kept: it has called nothing'), 'no files are kept: it has called nothing');
+  assert.equal(reason('no such process: 7'), 'no such process: 7');
 });
 
 test('agents with the same task stand side by side', () => {

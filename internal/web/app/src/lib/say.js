@@ -34,3 +34,6 @@ async function resumed(p, r) {
   await call('resume', { target: p.uuid });
   return { ...r, how: 'resumed' };
 }
+
+// reason is what an error says without the operation and the process, which stand on the page.
+export const reason = (text) => text.replace(/^[A-Z][A-Za-z]* [0-9a-f-]{36}: /, '');

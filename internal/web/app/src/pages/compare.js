@@ -25,7 +25,7 @@ function Removed({ r }) {
 function Files({ id, turn, shared }) {
   const of = useCall('diff_files', { target: id, stat: true, removed: true }, { on: turn, every: 3000 });
   const behind = of.on !== turn; // it is as it was before
-  return html`<${Answer} of=${of} draw=${(d) => d.removed ? html`<${Removed} r=${d.removed} />` : html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}${behind ? html` <small>so far; reading …</small>` : ''}</p>
+  return html`<${Answer} of=${of} calm draw=${(d) => d.removed ? html`<${Removed} r=${d.removed} />` : html`<p>${d.files.length === 1 ? '1 file' : d.files.length + ' files'} changed${d.files.length ? html`, <a href=${href('process', { id, tab: 'files' })}>the differences</a>` : ''}${behind ? html` <small>so far; reading …</small>` : ''}</p>
     ${shared.length > 0 && html`<p class="problem">It shares its directory with ${shared.join(', ')}: these files may be the work of any of them.</p>`}
     ${d.files.length > 0 && html`<ul class="files">${d.files.slice(0, few).map((f) => html`<li key=${f.path}><${Line} value=${f.path} class="mono" /> <small>${f.binary ? 'binary' : `+${f.added || 0} −${f.deleted || 0}`}</small></li>`)}${d.files.length > few ? html`<li>and ${d.files.length - few} more</li>` : ''}</ul>`}`} />`;
 }

@@ -1,13 +1,15 @@
 // What stands where an answer is not there yet, or was refused.
 import { html } from '../lib/html.js';
 import { Line } from './text.js';
+import { reason } from '../lib/say.js';
 
-// Answer shows draw(data), or why there is nothing to draw.
-export function Answer({ of, draw, empty }) {
+// Answer shows draw(data), or why there is nothing to draw. calm says that it may well be that there is nothing, which is no fault.
+export function Answer({ of, draw, empty, calm }) {
   const { data, error, loading, again } = of;
   if (data) {
     return html`${error && html`<p class="problem" role="alert"><${Line} value=${error.message} /> <button type="button" onClick=${again}>${loading ? 'Trying …' : 'Try again'}</button></p>`}${draw(data)}`;
   }
+  if (calm && error?.code === 'NOT_FOUND') return html`<p class="empty"><${Line} value=${reason(error.message)} most=${1000} /></p>`;
   if (error) return html`<p class="problem" role="alert"><${Line} value=${error.message} most=${1000} /> <button type="button" onClick=${again}>${loading ? 'Trying …' : 'Try again'}</button></p>`;
   return html`<p class="empty" role="status">${loading ? 'Reading …' : empty || 'Nothing.'}</p>`;
 }

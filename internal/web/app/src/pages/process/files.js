@@ -43,5 +43,5 @@ export function Files({ id, p, query, turn }) {
   tree.current ||= Boolean(of.data?.from.base);
   return html`${tree.current && html`<${Tree} id=${id} p=${p} turn=${turn} />`}<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} placeholder="start" value=${from || ''} onChange=${(e) => at(e.target.value, to)} /></label>
       <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
-    <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
+    <${Answer} of=${of} calm draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
 }
