@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -394,6 +395,26 @@ func TestWhoeverIsRefusedReadsWhy(t *testing.T) {
 				t.Fatalf("%d bytes: %d %s %v", size, resp.StatusCode, text, err)
 			}
 		}
+	}
+	late, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if err := late.SetReadDeadline(time.Now().Add(refuseTime / 4)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := late.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes before it has asked, %v", n, err)
+	}
+	if err := late.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(late, "GET / HTTP/1.1\r\n"); err != nil {
+		t.Error(err)
+	}
+	if text, err := io.ReadAll(late); err != nil || !strings.Contains(string(text), "no other program may use it") {
+		t.Errorf("%s %v", text, err)
 	}
 	silent, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.String())
 	if err != nil {

@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -101,41 +102,49 @@ func TestAStartThatIsUnderWayIsNoOrphan(t *testing.T) {
 	if _, ok := childrenOf(os.Getpid()); !ok && !noOrphans() {
 		t.Skip("needs a kernel that lists children")
 	}
+	const rounds = 50 // of which some say nothing: a thread came
 	for _, registered := range []bool{true, false} {
-		family.forking.RLock()
-		cmd := exec.Command("sleep", "1000")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as a child has it
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		asked, told := make(chan struct{}), make(chan bool)
-		go func() { // ends when the lock is free
-			close(asked)
-			none := noOrphans()
-			for range 100 { // a thread that comes says nothing
-				if none || !registered {
-					break
-				}
-				none = noOrphans()
+		none := false
+		for range rounds {
+			if none = noneWhileOneStarts(t, m, registered); none {
+				break
 			}
-			told <- none
-		}()
-		<-asked
-		if registered {
-			c := &Child{manager: m, process: cmd.Process}
-			c.entry.Leader = identityOf(cmd.Process.Pid)
-			m.mu.Lock()
-			m.children[cmd.Process.Pid] = c
-			m.mu.Unlock()
 		}
-		family.forking.RUnlock()
-		if none := <-told; none != registered {
+		if none != registered {
 			t.Errorf("registered %v: no orphans %v", registered, none)
 		}
-		m.mu.Lock()
-		delete(m.children, cmd.Process.Pid)
-		m.mu.Unlock()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
 	}
+}
+
+// noneWhileOneStarts asks whether there are no orphans while a start is under way, which ends when that is waited for.
+func noneWhileOneStarts(t *testing.T, m *Manager, registered bool) bool {
+	t.Helper()
+	family.forking.RLock()
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as a child has it
+	if err := cmd.Start(); err != nil {
+		family.forking.RUnlock()
+		t.Fatal(err)
+	}
+	told := make(chan bool, 1)
+	go func() { told <- noOrphans() }()               // ends when the lock is free
+	for len(told) == 0 && family.forking.TryRLock() { // nobody waits for the lock yet
+		family.forking.RUnlock()
+		runtime.Gosched()
+	}
+	if registered {
+		c := &Child{manager: m, process: cmd.Process}
+		c.entry.Leader = identityOf(cmd.Process.Pid)
+		m.mu.Lock()
+		m.children[cmd.Process.Pid] = c
+		m.mu.Unlock()
+	}
+	family.forking.RUnlock()
+	none := <-told
+	m.mu.Lock()
+	delete(m.children, cmd.Process.Pid)
+	m.mu.Unlock()
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+	return none
 }
