@@ -41,15 +41,16 @@ func Number(t testing.TB, env, what string, gate, soak int) int {
 }
 
 // Cells returns which pairs of a row and a column a test plays: in a soak all, in the gate as many as it takes for each row and
-// each column to be there, which are in an order of their own. what names the pairs: "command lines and levels".
+// each column to be there, and other ones in another gate (TurnEnv). what names the pairs: "command lines and levels".
 func Cells(t testing.TB, what string, rows, columns []string) (cells [][2]string) {
 	t.Helper()
 	n := max(len(rows), len(columns))
 	if len(rows) == 0 || len(columns) == 0 {
 		n = 0
 	}
+	gate, _ := gateNumber(t)
 	for i := range n {
-		cells = append(cells, [2]string{rows[i%len(rows)], columns[i%len(columns)]})
+		cells = append(cells, [2]string{rows[i%len(rows)], columns[(i+int(gate/Turns))%len(columns)]})
 	}
 	if Pick(t, what, n, len(rows)*len(columns)) == n {
 		return cells

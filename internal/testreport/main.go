@@ -1,7 +1,8 @@
 // Command testreport reads what "go test -json" prints and shows what a person needs: a line for each
 // package, the output of what failed, and at the end every test that was skipped with its reason.
 //
-// Its last line is "N passed, N failed, N skipped", and its exit status is 1 if anything failed. Lines
+// Its last line is "N passed, N failed, N skipped", behind which come ", N later" for tests that wait for their turn, as package soak
+// says it, and ", N flaky", and its exit status is 1 if anything failed. Lines
 // that are not JSON are shown as they are; one that begins "failed: " counts as a failure, so that other
 // checks can stand in the same stream. "exit status N" is how the go command ended.
 //

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"rnix/internal/soak"
 )
 
 // report counts results and keeps the output of tests until it is known whether anybody wants it.
@@ -18,6 +21,7 @@ type report struct {
 	packages,
 	passed, failed int
 	skipped  []skip
+	later    []skip  // tests that wait for their turn, as package soak says it
 	slow     []timed // the slowest, slowest first
 	amounts  []skip  // how much statistical tests have tried, as package soak says it
 	failures []failure
@@ -135,7 +139,11 @@ func (r *report) endTest(k key, action string) {
 	}
 	switch {
 	case action == "skip":
-		r.skipped = append(r.skipped, skip{k.pkg, k.test, reason(t.output)})
+		if s := (skip{k.pkg, k.test, reason(t.output)}); strings.HasPrefix(s.reason, soak.Later) {
+			r.later = append(r.later, s)
+		} else {
+			r.skipped = append(r.skipped, s)
+		}
 	case action == "pass":
 		if !t.children {
 			r.passed++
@@ -275,6 +283,7 @@ func (r *report) finish() int {
 	if short > 0 {
 		fmt.Fprintf(r.out, "short: %d amounts of statistical tests; make soak tries more\n", short)
 	}
+	r.sayLater()
 	for _, s := range r.skipped {
 		fmt.Fprintf(r.out, "skipped: %s %s: %s\n", s.pkg, s.test, s.reason)
 	}
@@ -282,6 +291,9 @@ func (r *report) finish() int {
 		fmt.Fprintf(r.out, "flaky: %s %s: failed, and passed when it was run again alone\n", k.pkg, k.test)
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped", r.passed, r.failed, len(r.skipped))
+	if len(r.later) > 0 {
+		fmt.Fprintf(r.out, ", %d later", len(r.later))
+	}
 	if len(r.flaky) > 0 {
 		fmt.Fprintf(r.out, ", %d flaky", len(r.flaky))
 	}
@@ -290,4 +302,16 @@ func (r *report) finish() int {
 		return 1
 	}
 	return 0
+}
+
+// sayLater names the tests that wait for their turn, a line for each package.
+func (r *report) sayLater() {
+	names := map[string][]string{}
+	for _, s := range r.later {
+		names[s.pkg] = append(names[s.pkg], s.test)
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(names)) {
+		slices.Sort(names[pkg])
+		fmt.Fprintf(r.out, "later: %s: %d tests, whose turn is in another gate (./test --all runs them): %s\n", pkg, len(names[pkg]), strings.Join(names[pkg], ", "))
+	}
 }

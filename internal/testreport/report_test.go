@@ -50,6 +50,16 @@ exit status 0
 {"Action":"pass","Package":"m/a"}
 exit status 0
 `, []string{"skipped: m/a TestX/sub: needs claude: not in PATH"}, nil, "0 passed, 0 failed, 1 skipped", 0},
+		{"tests that wait for their turn are counted apart, and named in one line", `{"Action":"start","Package":"m/a"}
+{"Action":"run","Package":"m/a","Test":"TestY"}
+{"Action":"output","Package":"m/a","Test":"TestY","Output":"    a_test.go:7: needs its turn, which is in another gate: ./test --all runs it\n"}
+{"Action":"skip","Package":"m/a","Test":"TestY"}
+{"Action":"run","Package":"m/a","Test":"TestX"}
+{"Action":"output","Package":"m/a","Test":"TestX","Output":"    a_test.go:7: needs its turn, which is in another gate: ./test --all runs it\n"}
+{"Action":"skip","Package":"m/a","Test":"TestX"}
+{"Action":"pass","Package":"m/a"}
+exit status 0
+`, []string{"later: m/a: 2 tests, whose turn is in another gate (./test --all runs them): TestX, TestY\n"}, []string{"skipped:"}, "0 passed, 0 failed, 0 skipped, 2 later", 0},
 		{"a subtest's failure is counted once", `{"Action":"start","Package":"m/a"}
 {"Action":"run","Package":"m/a","Test":"TestX"}
 {"Action":"run","Package":"m/a","Test":"TestX/a"}

@@ -17,6 +17,7 @@ import (
 
 	"rnix/internal/event"
 	"rnix/internal/parallel"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -79,13 +80,15 @@ func endBrowser() error {
 	return theBrowser.cmd.Wait()
 }
 
-// hasBrowser skips a test without node, its packages and a Chromium, and returns where a running one is.
+// hasBrowser skips a test without node, its packages and a Chromium, and in gates in which it does not have its turn, and returns
+// where a running browser is.
 func hasBrowser(t *testing.T) string {
 	t.Helper()
 	needsNode(t)
 	if testing.Short() {
 		t.Skip("needs a browser, which takes long")
 	}
+	soak.Turn(t)
 	for _, name := range []string{"playwright-core", "axe-core"} {
 		if _, err := os.Stat("app/node_modules/" + name); err != nil {
 			t.Skip("needs the packages of internal/web/app: npm ci there, or ./test")

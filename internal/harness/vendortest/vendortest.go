@@ -13,6 +13,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/parallel"
 	"rnix/internal/proc"
+	"rnix/internal/soak"
 )
 
 // programs are where npm puts each program, below its directory of packages, and the package.
@@ -23,7 +24,8 @@ var programs = map[string]struct{ path, from string }{
 }
 
 // Program returns the real program of that name: from $RNIX_TEST_NPM/node_modules (default: rnix-test/npm in
-// the user's cache directory), or from PATH. It skips the test if there is none, and with -short.
+// the user's cache directory), or from PATH. It skips the test if there is none, with -short, and in gates in which the test
+// does not have its turn (soak.Turn).
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("RNIX_TEST_NPM")
@@ -42,6 +44,7 @@ func Program(t testing.TB, name string) string {
 	if testing.Short() {
 		t.Skip("needs more time than -short allows")
 	}
+	soak.Turn(t)
 	return path
 }
 
