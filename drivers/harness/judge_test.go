@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +21,16 @@ import (
 // judged gives a bench rules, by which a function decides.
 func (b *bench) judged(judge Judge) {
 	b.cfg.Judge, b.cfg.Ruled = judge, func(context.Context) bool { return true }
+}
+
+// fifo makes a pipe that the command line may write to, so that a test waits for it.
+func (b *bench) fifo(name string) string {
+	b.t.Helper()
+	path := filepath.Join(b.dir, name)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
 }
 
 const asks = `echo '{"kind":"permit","requestId":"r1","toolUseId":"t1","toolName":"Bash","input":{"command":"ls"}}'` + "\n"
@@ -46,6 +57,7 @@ func TestACommandLineIsToldWhatBecomesOfItsCall(t *testing.T) {
 func TestAQuestionIsAnsweredWhileTheKernelRunsACall(t *testing.T) {
 	many := `i=0; while [ $i -lt 1000 ]; do echo '{"kind":"system","subtype":"chatter"}'; i=$((i+1)); done` + "\n"
 	b := newBench(t, false, begun+heard+`while [ ! -e go ]; do read -t 0.05 L </dev/null; done`+"\n"+many+asks+"read -r A; echo \"$A\" >told\n"+strings.Replace(shell, `"content":"a b"`, `"content":"refused","isError":true`, 1)+finish+hang)
+	told := b.fifo("told")
 	asked := make(chan struct{})
 	b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {
 		close(asked)
@@ -60,10 +72,8 @@ func TestAQuestionIsAnsweredWhileTheKernelRunsACall(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-asked
-	for t.Context().Err() == nil {
-		if text, err := os.ReadFile(filepath.Join(b.dir, "told")); err == nil && strings.TrimSpace(string(text)) == "judged r1 deny no" {
-			break
-		}
+	if text, err := os.ReadFile(told); err != nil || strings.TrimSpace(string(text)) != "judged r1 deny no" {
+		t.Errorf("it is told %q, %v", text, err)
 	}
 	b.answer(wants.ToolCalls[0].ID, "the text")
 	if r := b.ask(); len(r.Done) != 1 || r.Done[0].Output != "refused" {
@@ -74,11 +84,12 @@ func TestAQuestionIsAnsweredWhileTheKernelRunsACall(t *testing.T) {
 	}
 }
 
-// However much is asked at once, all of it is answered, and only so much is held.
+// However much is asked at once, all of it is answered, and only so much is held. What is not held has room in a pipe, as the command line waits for its
+// answers when it has asked all.
 func TestQuestionsAreBounded(t *testing.T) {
-	const all = 1000
-	ask := `i=0; while [ $i -lt 1000 ]; do echo '{"kind":"permit","requestId":"same","toolUseId":"t'$i'","toolName":"Bash","input":{"command":"ls"}}'; i=$((i+1)); done; echo >printed` + "\n"
-	b := newBench(t, false, begun+heard+ask+`i=0; while [ $i -lt 1000 ]; do read -r A; i=$((i+1)); done`+"\n"+finish+hang)
+	const all = 600
+	ask := `i=0; while [ $i -lt 600 ]; do echo '{"kind":"permit","requestId":"same","toolUseId":"t'$i'","toolName":"Bash","input":{"command":"ls"}}'; i=$((i+1)); done; echo >printed` + "\n"
+	b := newBench(t, false, begun+heard+ask+`i=0; while [ $i -lt 600 ]; do read -r A; i=$((i+1)); done`+"\n"+finish+hang)
 	var open, most, asked atomic.Int64
 	goOn := make(chan struct{})
 	b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {
@@ -90,12 +101,17 @@ func TestQuestionsAreBounded(t *testing.T) {
 		open.Add(-1)
 		return harness.Verdict{Decision: permit.Allow}
 	})
+	printed := b.fifo("printed")
 	go func() { // ends when all was printed, and as much was asked as can be at once
 		defer close(goOn)
-		for n := 0; n < 1000 && t.Context().Err() == nil; {
-			if _, err := os.Stat(filepath.Join(b.dir, "printed")); err == nil && asked.Load() >= maxAsked {
-				n++ // looks in which no more may come
-			}
+		if _, err := os.ReadFile(printed); err != nil {
+			t.Error(err)
+		}
+		for asked.Load() < maxAsked && t.Context().Err() == nil {
+			runtime.Gosched()
+		}
+		for range 1000 { // moments in which no more may come
+			runtime.Gosched()
 		}
 	}()
 	if r := b.ask(); r.Content != "all done" || asked.Load() != all || most.Load() > maxAsked {
