@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
@@ -38,6 +39,8 @@ func TestForkHasNoneOfTheMessagesOfItsOrigin(t *testing.T) {
 // forkable is a system with a process that has a child in the background which has ended, and waits for its
 // model. A fork of it waits for a file, and answers with all that it was told.
 func forkable(t *testing.T) (*testenv.System, ipc.SpawnResponse) {
+	second := make(chan struct{}) // the second step has begun: what comes now is in the mailbox, and not in the conversation
+	begins := sync.OnceFunc(func() { close(second) })
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		said, fork := "", false
 		for _, m := range r.Messages {
@@ -48,6 +51,10 @@ func forkable(t *testing.T) (*testenv.System, ipc.SpawnResponse) {
 		res, told := r.LastResult()
 		switch {
 		case r.Messages[0].Text == "kid":
+			select {
+			case <-second:
+			case <-t.Context().Done():
+			}
 			return llmtest.Reply{Text: "kid is done"}
 		case fork && strings.Contains(res.Text, "went on"):
 			return llmtest.Reply{Text: said}
@@ -56,6 +63,7 @@ func forkable(t *testing.T) (*testenv.System, ipc.SpawnResponse) {
 		case !told:
 			return tool("spawn", `{"intent":"kid","background":true}`)
 		}
+		begins()
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
