@@ -152,7 +152,7 @@ func (u *user) eventually(pattern string, args ...string) string {
 }
 
 // waits is a command that runs until a file is there.
-const waits = "echo begun > began; until [ -e gate ]; do read -t 0.05 < /dev/zero; done; echo passed"
+const waits = "echo begun > began; until [ -e gate ]; do sleep 0.05; done; echo passed"
 
 // exists waits until a file of the work directory is there.
 func (u *user) exists(name string) {

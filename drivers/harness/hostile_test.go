@@ -50,7 +50,7 @@ func (b *bench) wanting(ctx context.Context, credential string) <-chan string {
 }
 
 func TestWhatIsSaidWhileAnAnswerIsLostLosesNeither(t *testing.T) {
-	b := newBench(t, false, begun+heard+"read L; case $L in *faster*) ;; *) exit 3;; esac; echo '{\"kind\":\"system\",\"subtype\":\"heard\"}'\n"+`while [ ! -e go ]; do read -t 0.05 L </dev/null; done`+"\n"+finish+hang)
+	b := newBench(t, false, begun+heard+"read L; case $L in *faster*) ;; *) exit 3;; esac; echo '{\"kind\":\"system\",\"subtype\":\"heard\"}'\n"+`while [ ! -e go ]; do sleep 0.05; done`+"\n"+finish+hang)
 	got := b.wanting(t.Context(), "")
 	one, err := b.try(t.Context())
 	if err != nil || len(one.ToolCalls) != 1 {
@@ -214,7 +214,7 @@ func TestWhatWasSaidBeforeTheFirstAnswerIsToldAfterACrash(t *testing.T) {
 }
 
 func TestACallOfARunThatIsOverIsNotRun(t *testing.T) {
-	b := newBench(t, false, begun+heard+shell+"while [ ! -e die ]; do read -t 0.05 L </dev/null; done; kill -9 $$\n", begun+heard+finish+hang)
+	b := newBench(t, false, begun+heard+shell+"while [ ! -e die ]; do sleep 0.05; done; kill -9 $$\n", begun+heard+finish+hang)
 	b.ask()
 	s := b.running()
 	got := b.wanting(t.Context(), b.credential())

@@ -56,7 +56,7 @@ func TestACommandLineIsToldWhatBecomesOfItsCall(t *testing.T) {
 // A call of the kernel may take days: a child is waited for, or a person. What the command line does beside it, as its subagents do, waits for none of that.
 func TestAQuestionIsAnsweredWhileTheKernelRunsACall(t *testing.T) {
 	many := `i=0; while [ $i -lt 1000 ]; do echo '{"kind":"system","subtype":"chatter"}'; i=$((i+1)); done` + "\n"
-	b := newBench(t, false, begun+heard+`while [ ! -e go ]; do read -t 0.05 L </dev/null; done`+"\n"+many+asks+"read -r A; echo \"$A\" >told\n"+strings.Replace(shell, `"content":"a b"`, `"content":"refused","isError":true`, 1)+finish+hang)
+	b := newBench(t, false, begun+heard+`while [ ! -e go ]; do sleep 0.05; done`+"\n"+many+asks+"read -r A; echo \"$A\" >told\n"+strings.Replace(shell, `"content":"a b"`, `"content":"refused","isError":true`, 1)+finish+hang)
 	told := b.fifo("told")
 	asked := make(chan struct{})
 	b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {

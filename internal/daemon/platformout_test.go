@@ -81,7 +81,7 @@ func TestAnOutageLongerThanTheLeaseHoldsASessionUntilThePlatformAnswers(t *testi
 				if _, ok := r.LastResult(); ok {
 					return llmtest.Reply{Text: "done after the outage"}
 				}
-				return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"until [ -e gate ]; do echo x >> beats; read -t 0.05 < /dev/zero; done"}`}}}
+				return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"until [ -e gate ]; do echo x >> beats; sleep 0.05; done"}`}}}
 			})
 			s := testenv.New(t, append(o.env(api), "RNIX_PLATFORM_INTERVAL=1s")...)
 			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
@@ -121,7 +121,7 @@ func TestWhatActsForASessionEndsWithItsLeaseWhileTheDaemonStandsStill(t *testing
 		if _, ok := r.LastResult(); ok {
 			return llmtest.Reply{Hang: true}
 		}
-		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"echo $$ > pid; while :; do echo x >> beats; read -t 0.05 < /dev/zero; done"}`}}}
+		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"echo $$ > pid; exec sleep 1000"}`}}}
 	})
 	s := testenv.New(t, append(o.env(api), "RNIX_PLATFORM_INTERVAL=1s")...)
 	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})

@@ -99,7 +99,7 @@ func TestRealClaudeSaysThatThereIsNoSuchSession(t *testing.T) {
 func TestRealClaudeHearsWhatIsSaidWhileItWorks(t *testing.T) {
 	v := vendortest.New(t, nil)
 	gate := filepath.Join(v.Work, "gate")
-	v.Answer(vendortest.Play(call("Bash", map[string]any{"command": "until [ -e gate ]; do read -t 0.05 </dev/zero; done; echo passed", "description": "waits"}), say("done"), say("and again")))
+	v.Answer(vendortest.Play(call("Bash", map[string]any{"command": "until [ -e gate ]; do sleep 0.05; done; echo passed", "description": "waits"}), say("done"), say("and again")))
 	r := start(t, v, "claude", agent.Spec{Prompt: "wait for the gate", AllowedTools: []string{"Bash"}})
 	r.await(0, "the call", func(e agent.Event) bool { _, ok := e.(agent.ToolUseEvent); return ok })
 	line, err := r.cli.Steer("use the \"other\"\nfile")

@@ -45,7 +45,7 @@ func TestRealClaudeIsShownImagesAndPDFsOnce(t *testing.T) {
 	v := vendortest.New(t, nil)
 	gate := filepath.Join(v.Work, "gate")
 	a, b, c, d, e, pdf := square(t, "a.png", 3), square(t, "b.png", 4), square(t, "c.png", 5), square(t, "d.png", 6), square(t, "e.png", 7), paper()
-	v.Answer(vendortest.Play(call("Bash", map[string]any{"command": "until [ -e gate ]; do read -t 0.05 </dev/zero; done; echo passed", "description": "waits"}), say("done"), say("and again"), say("third"), say("fourth")))
+	v.Answer(vendortest.Play(call("Bash", map[string]any{"command": "until [ -e gate ]; do sleep 0.05; done; echo passed", "description": "waits"}), say("done"), say("and again"), say("third"), say("fourth")))
 	r := start(t, v, "claude", agent.Spec{Prompt: "wait for the gate [image a.png] [PDF a.pdf]", Attachments: []agent.Attachment{a, pdf}, AllowedTools: []string{"Bash"}})
 	r.await(0, "the call", func(e agent.Event) bool { _, ok := e.(agent.ToolUseEvent); return ok })
 	tell := func(text string, shown agent.Attachment) {
