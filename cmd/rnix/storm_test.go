@@ -96,6 +96,7 @@ func accounted(text string) (lines, missed int) {
 // A real daemon, fifty other readers of its events, and a dashboard whose log pane shows all of them: it says what it missed, its
 // keys are answered, and what it takes of the machine does not grow.
 func TestTheDashboardInAStorm(t *testing.T) {
+	soak.Turn(t)
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("needs tmux")
 	}

@@ -15,6 +15,7 @@ import (
 	"rnix/drivers/llm"
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/proc"
+	"rnix/internal/soak"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -26,6 +27,7 @@ import (
 // realClaude returns the real program, or skips.
 func realClaude(t *testing.T) string {
 	t.Helper()
+	soak.Turn(t)
 	dir := os.Getenv("RNIX_TEST_NPM")
 	if dir == "" {
 		if cache, err := os.UserCacheDir(); err == nil {

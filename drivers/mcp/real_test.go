@@ -14,6 +14,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/proc"
+	"rnix/internal/soak"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -21,6 +22,7 @@ import (
 // npmServer returns the program of an installed server, which is run with node.
 func npmServer(t *testing.T, name string) string {
 	t.Helper()
+	soak.Turn(t)
 	dir := os.Getenv("RNIX_TEST_NPM")
 	if dir == "" {
 		cache, err := os.UserCacheDir()

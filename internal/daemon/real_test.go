@@ -11,6 +11,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -19,6 +20,7 @@ import (
 // npm returns a file of the npm packages that the tests use, or skips the test.
 func npm(t *testing.T, elem ...string) string {
 	t.Helper()
+	soak.Turn(t)
 	dir := os.Getenv("RNIX_TEST_NPM")
 	if dir == "" {
 		cache, err := os.UserCacheDir()

@@ -230,6 +230,7 @@ func (c *crowd) visit() {
 // Five thousand events a second to fifty who look, some of whom are slow, stand still, or come and go: no agent waits for them, each is
 // told exactly what it missed, and memory stays as it is.
 func TestFiftyWatchersOfFiveThousandEventsASecondHoldNobodyUp(t *testing.T) {
+	soak.Turn(t)
 	const procs, rate, watchers = 200, 5000, 50
 	span := time.Duration(soak.Number(t, "RNIX_LOAD_SECONDS", "seconds of load", 2, 30)) * time.Second
 	d, _, all := inProcess(t, procs)

@@ -17,11 +17,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
 // The real Claude Code starts the server from a configuration as Config writes it, and offers all tools to its model.
 func TestClaudeCodeFindsEveryTool(t *testing.T) {
+	soak.Turn(t)
 	claude := filepath.Join(os.Getenv("RNIX_TEST_NPM"), "node_modules/.bin/claude")
 	if _, err := os.Stat(claude); err != nil || os.Getenv("RNIX_TEST_NPM") == "" {
 		t.Skip("needs the npm package @anthropic-ai/claude-code in RNIX_TEST_NPM")

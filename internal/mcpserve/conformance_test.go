@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/soak"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -19,6 +20,7 @@ import (
 // The protocol's own suite, against the server over HTTP. What it wants of a test server (tools with fixed
 // names, prompts) is in the baseline; what is in there and passes fails the test too.
 func TestConformanceSuite(t *testing.T) {
+	soak.Turn(t)
 	npm := os.Getenv("RNIX_TEST_NPM")
 	node := filepath.Join(npm, "node_modules/node/bin/node")
 	suite := filepath.Join(npm, "node_modules/@modelcontextprotocol/conformance/dist/index.js")

@@ -25,7 +25,7 @@ const Later = "needs its turn"
 // promises are the pages whose tests run in every gate.
 var promises = []string{"guarantees.md", "security.md"}
 
-// Turn skips a dear test in two gates of three: one that starts a real agent CLI or a browser says so, and vendortest.Program
+// Turn skips a dear test in two gates of three: one that starts a real agent CLI, MCP server or browser, or is a storm, says so, and vendortest.Program
 // says it for the former. In which gate it runs is chosen by its name. A test that docs/guarantees.md or docs/security.md
 // names runs in each: it is what we have promised.
 func Turn(t testing.TB) {
