@@ -29,9 +29,7 @@ func TestAPersonSeesWhatAModelSaysWhileItSaysIt(t *testing.T) {
 		t.Error("thoughts are shown without -v")
 	}
 	s.keys("C-c")
-	s.sees("asking PID 1 to stop")
-	s.keys("C-c")
-	s.sees("ended with 130")
+	s.sees("asking PID 1 to stop", "ended with 130")
 
 	s.run("rnix run --model anthropic/m look")
 	s.sees("I look first.\n[agent] step 1", "ended with 0")

@@ -192,10 +192,14 @@ func TestWorkOfAProfileGrowsWithItsStepsAlone(t *testing.T) {
 		}
 		return time.Duration(after.Utime.Nano() - before.Utime.Nano())
 	}
-	few, many := max(worked(3000), 3*time.Millisecond), worked(60_000)
-	if many > 100*few { // 20 times as many; with the square, 400 times
-		t.Errorf("3,000 steps took %s, and 60,000 took %s", few, many)
+	var few, many time.Duration
+	for range 5 { // a machine with other work makes one of them slower now and then
+		few, many = max(worked(3000), 3*time.Millisecond), worked(60_000)
+		if many <= 100*few { // 20 times as many; with the square, 400 times
+			return
+		}
 	}
+	t.Errorf("3,000 steps took %s, and 60,000 took %s", few, many)
 }
 
 func TestGrowthSaysHowManySteps(t *testing.T) {
