@@ -120,19 +120,55 @@ func parseReplay(path string, src []byte) (*replayScript, error) {
 	}
 	s.alone.Responses = s.Responses
 	var wrong []string
-	if err := s.alone.check(); err != nil {
-		wrong = append(wrong, fmt.Sprintf("%s: %v", path, err))
+	if n, err := s.alone.check(); err != nil {
+		wrong = append(wrong, fmt.Sprintf("%s: %v", at(path, src, "responses", n), err))
 	}
 	for i := range s.Conversations {
 		s.Conversations[i].filled = true
-		if err := s.Conversations[i].check(); err != nil {
-			wrong = append(wrong, fmt.Sprintf("%s: conversation %d: %v", path, i+1, err))
+		if n, err := s.Conversations[i].check(); err != nil {
+			way := []any{"conversations", i + 1}
+			if n > 0 {
+				way = append(way, "responses", n)
+			}
+			wrong = append(wrong, fmt.Sprintf("%s: conversation %d: %v", at(path, src, way...), i+1, err))
 		}
 	}
 	if len(wrong) > 0 {
 		return nil, types.Errorf(types.ErrInvalid, "Open", path, "%s", strings.Join(wrong, "\n"))
 	}
 	return s, nil
+}
+
+// at returns "file:line:column" of what is at the end of a way through a script: keys of maps and, from 1, numbers of entries of lists. It
+// ends where the script has no more of it.
+func at(path string, src []byte, way ...any) string {
+	var doc yaml.Node
+	if yaml.Load(src, &doc) != nil || len(doc.Content) == 0 {
+		return path
+	}
+	here := doc.Content[0]
+	for _, part := range way {
+		var next *yaml.Node
+		switch part := part.(type) {
+		case string:
+			for i := 0; i+1 < len(here.Content) && here.Kind == yaml.MappingNode; i += 2 {
+				if here.Content[i].Value == part {
+					next = here.Content[i+1]
+				}
+			}
+		case int:
+			if here.Kind == yaml.SequenceNode && part > 0 && part <= len(here.Content) {
+				next = here.Content[part-1]
+			}
+		}
+		if next == nil {
+			break
+		}
+		if here = next; here.Kind == yaml.AliasNode {
+			here = here.Alias
+		}
+	}
+	return fmt.Sprintf("%s:%d:%d", path, here.Line, here.Column)
 }
 
 // places returns the mistakes that the parser found as "file:line:column: what".

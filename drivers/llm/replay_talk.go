@@ -38,9 +38,8 @@ var reference = pattern.New(`\$?\$\{[A-Za-z0-9_]+(?:\.[0-9]+)?\}`)
 // maxFilled bounds what is put in for a reference, in bytes. What is longer is cut.
 const maxFilled = 32 << 10
 
-// check reads the expressions and the responses.
-func (t *replayTalk) check() error {
-	var err error
+// check reads the expressions and the responses. It returns in which of these a mistake is, from 1; 0 = in none.
+func (t *replayTalk) check() (response int, err error) {
 	for _, e := range []struct {
 		key, expr string
 		into      **regexp.Regexp
@@ -49,24 +48,24 @@ func (t *replayTalk) check() error {
 			continue
 		}
 		if *e.into, err = regexp.Compile(e.expr); err != nil {
-			return fmt.Errorf("%s: %w", e.key, err)
+			return 0, fmt.Errorf("%s: %w", e.key, err)
 		}
 	}
 	for i := range t.Responses {
 		r := &t.Responses[i]
 		if err := r.check(); err != nil {
-			return fmt.Errorf("response %d: %w", i+1, err)
+			return i + 1, fmt.Errorf("response %d: %w", i+1, err)
 		}
 		if !t.filled {
 			continue
 		}
 		for _, s := range r.texts() {
 			if err := t.known(s); err != nil {
-				return fmt.Errorf("response %d: %w", i+1, err)
+				return i + 1, fmt.Errorf("response %d: %w", i+1, err)
 			}
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // known finds a reference in a text that stands for nothing.

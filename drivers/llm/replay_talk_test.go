@@ -67,8 +67,8 @@ func TestMistakesInConversationsAreNamed(t *testing.T) {
 	for in, want := range map[string]string{
 		"responses: []\nconversations: [{prompt: x}]":                                          "responses and conversations: write one of them",
 		"conversations: [{prompt: '('}]":                                                       "conversation 1: prompt: error parsing regexp",
-		"conversations: [{}, {system: '*'}]":                                                   "conversation 2: system: error parsing regexp",
-		"conversations: [{responses: [{content: '${1}'}]}]":                                    "conversation 1: response 1: ${1} stands for nothing",
+		"conversations: [{}, {system: '*'}]":                                                   "script.yaml:2:21: conversation 2: system: error parsing regexp",
+		"conversations: [{responses: [{content: '${1}'}]}]":                                    "script.yaml:2:30: conversation 1: response 1: ${1} stands for nothing",
 		"conversations: [{prompt: '(a)', responses: [{content: '${2}'}]}]":                     "${2} stands for nothing",
 		"conversations: [{responses: [{content: '${result.0}'}]}]":                             "${result.0} stands for nothing",
 		"conversations: [{responses: [{tool_calls: [{name: x, input: {a: ['${nosuch}']}}]}]}]": "response 1: ${nosuch} stands for nothing",

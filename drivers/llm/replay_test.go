@@ -99,10 +99,11 @@ func TestMistakesInAScriptAreNamedWithTheirPlace(t *testing.T) {
 		"duration":      {"version: \"1\"\nresponses:\n  - delay: soon\n", `script.yaml:3:12: "soon" is not a duration`},
 		"version":       {"responses: []\n", `write version: "1"`},
 		"empty":         {"", `write version: "1"`},
-		"code":          {"version: \"1\"\nresponses:\n  - error: {code: OOPS}\n", `response 1: invalid error code "OOPS": want one of`},
+		"code":          {"version: \"1\"\nresponses:\n  - error: {code: OOPS}\n", `script.yaml:3:5: response 1: invalid error code "OOPS": want one of`},
 		"stop":          {"version: \"1\"\nresponses:\n  - stop_reason: tired\n", `stop_reason "tired"`},
 		"usage":         {"version: \"1\"\nresponses:\n  - usage: {cached_input_tokens: 4}\n", "part of input_tokens"},
-		"nameless tool": {"version: \"1\"\nresponses:\n  - tool_calls: [{input: {}}]\n", "tool call 1: no name"},
+		"nameless tool": {"version: \"1\"\nresponses:\n  - tool_calls: [{input: {}}]\n", "script.yaml:3:5: response 1: tool call 1: no name"},
+		"by alias":      {"version: \"1\"\nresponses:\n  - &a {content: x}\n  - *a\n  - {stop_reason: tired}\n", "script.yaml:5:5: response 3: "},
 	} {
 		_, err := llm.ParseReplay("", "script.yaml", []byte(c.in))
 		if types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), c.want) {
