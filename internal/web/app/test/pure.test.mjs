@@ -16,6 +16,7 @@ import { atOnce, callsNow } from '../src/lib/traffic.js';
 import { byUUID, short, sumParts } from '../src/lib/family.js';
 import { verdict } from '../src/pages/system/doctor.js';
 import { age, duration, hour, moment, count, dollars, bytes, spent } from '../src/lib/format.js';
+import { shares } from '../src/lib/waterfall.js';
 
 test('no part of a template outlives what it was made for', () => {
   const made = () => html`<div><b>always the same</b>${1}</div>`.props.children[0];
@@ -405,4 +406,19 @@ test('agents side by side that share a directory are named', () => {
   assert.deepEqual(sharing(places, 'c'), []);
   assert.deepEqual(sharing(places, 'd'), []); // a directory that is not known is shared by none
   assert.deepEqual(sharing(places, 'z'), []);
+});
+
+test('shares of the path that decided add up to a hundred', () => {
+  const at = (ms) => new Date(Date.UTC(2026, 0, 1) + ms).toISOString();
+  const trace = (...lengths) => {
+    let from = 0;
+    return { spans: lengths.map((_, i) => ({ id: i, kind: 'k' + i })), critical: lengths.map((n, i) => ({ span: i, from: at(from), to: at((from += n)) })) };
+  };
+  const percents = (...lengths) => shares(trace(...lengths)).map((p) => p.percent);
+  assert.deepEqual(percents(1, 1, 1), [34, 33, 33]);
+  assert.deepEqual(percents(1, 2, 5, 992), [99, 1, 0, 0]);
+  assert.deepEqual(percents(7), [100]);
+  assert.deepEqual(percents(0, 0), [0, 0]);
+  assert.deepEqual(percents(), []);
+  for (let i = 1; i < 200; i++) assert.equal(percents(i, 7 * i + 3, 1000 - i, i % 13).reduce((a, b) => a + b), 100);
 });

@@ -26,7 +26,8 @@ export function rows(trace, closed) {
   return out;
 }
 
-// shares returns how much of the critical path is of which kind, the largest first: [{kind, ns, share}]. Together they are the whole.
+// shares returns how much of the critical path is of which kind, the largest first: [{kind, ns, percent}]. The percents are whole and add up to 100: those with
+// the largest remainders are rounded up, as on the command line.
 export function shares(trace) {
   const by = new Map(), kind = new Map(trace.spans.map((s) => [s.id, s.kind]));
   let sum = 0;
@@ -36,5 +37,9 @@ export function shares(trace) {
     by.set(k, (by.get(k) || 0) + ns);
     sum += ns;
   }
-  return [...by].map(([k, ns]) => ({ kind: k, ns, share: sum ? ns / sum : 0 })).sort((a, b) => b.ns - a.ns);
+  const parts = [...by].map(([kind, ns]) => ({ kind, ns, exact: sum ? (100 * ns) / sum : 0 })).sort((a, b) => b.ns - a.ns);
+  const rest = (p) => p.exact - Math.floor(p.exact);
+  const left = sum ? 100 - parts.reduce((n, p) => n + Math.floor(p.exact), 0) : 0;
+  const up = new Set([...parts].sort((a, b) => rest(b) - rest(a)).slice(0, left));
+  return parts.map((p) => ({ kind: p.kind, ns: p.ns, percent: Math.floor(p.exact) + (up.has(p) ? 1 : 0) }));
 }

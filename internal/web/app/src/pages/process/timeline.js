@@ -48,7 +48,7 @@ function Waterfall({ t }) {
     return next;
   });
   return html`<${Blame} chain=${t.blame} />
-    <p>${t.live ? 'So far ' : ''}${duration(Date.parse(t.end) - Date.parse(t.start))}${part.length ? html`; on the path that decided${t.live ? ' so far' : ''} (◆): ${part.map((x, i) => html`${i ? ', ' : ''}<b>${x.kind}</b> ${Math.round(x.share * 100)} %`)}` : ''}${t.cut ? html`. ${t.cut} spans that matter less are left out` : ''}</p>
+    <p>${t.live ? 'So far ' : ''}${duration(Date.parse(t.end) - Date.parse(t.start))}${part.length ? html`; on the path that decided${t.live ? ' so far' : ''} (◆): ${part.map((x, i) => html`${i ? ', ' : ''}<b>${x.kind}</b> ${x.percent} %`)}` : ''}${t.cut ? html`. ${t.cut} spans that matter less are left out` : ''}</p>
     ${t.missing?.length > 0 && html`<p class="problem">Not to be read: <${Line} value=${t.missing.join(', ')} /></p>`}
     <${Chosen} s=${t.spans.find((s) => s.id === at)} />
     <div class="waterfall" role="grid" aria-label="Waterfall" aria-rowcount=${list.length}><${Rows} count=${list.length} height=${26} role="rowgroup" tabindex="0" aria-label="Spans"
