@@ -322,7 +322,7 @@ func TestEveryPaneInATerminal(t *testing.T) {
 		sees      []string
 	}{
 		{"2", "steps", []string{"echo ok"}}, {"3", "log", []string{"The whole suite first."}}, {"4", "conversation", []string{"Run the tests and mend", "One is slow"}},
-		{"5", "files", []string{"0 files"}}, {"6", "context", []string{"tools", "intent"}}, {"8", "cost", []string{"replay"}}, {"9", "mail", []string{"nothing: it has got all", "GROUPS"}}, {"0", "forks", []string{"tests"}}, {"-", "trace", []string{"PATH", "shell"}},
+		{"5", "files", []string{"0 files"}}, {"6", "context", []string{"tools", "intent"}}, {"8", "cost", []string{"COST BY MODEL", "BUDGETS"}}, {"9", "mail", []string{"nothing: it has got all", "GROUPS"}}, {"0", "forks", []string{"1 process of one family"}}, {"-", "trace", []string{"PATH", "shell"}},
 	} {
 		s.keys(p.key)
 		s.sees(p.sees...)
