@@ -50,6 +50,8 @@ func TestEventsAreRenderedForPeople(t *testing.T) {
 		{Kind: event.Unmounted, Path: "/mnt/mcp/7-git"},
 		{Kind: event.StorageError, Path: "/data/steps.jsonl", Err: "no space left on device"},
 		{Kind: event.Refused, Name: "write", Path: "/etc/x", Text: "the sandbox does not let commands write /etc/x\x1b[31m; a person can allow its directory under sandbox.write in config.yaml, and this sentence is longer than the others are and kept whole"},
+		{Kind: event.Snapshot, Name: "copy", Text: "a6acac769205cd0caf64724b61bbcfd80ce7da358f2a9e739d37b0e956b71d3c", Dur: 34300 * time.Microsecond},
+		{Kind: event.Snapshot, Name: "git", Text: "a6ac", Dur: time.Millisecond},
 		{Kind: event.Grouped, Name: "joined", Step: 4},
 		{Kind: event.Lag, Text: "events 1 to 9 may be missing here"},
 		{Kind: "later", Text: "of a newer daemon"},

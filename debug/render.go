@@ -165,7 +165,8 @@ func about(e *event.Event) string {
 		if e.Err != "" {
 			return "snapshot of the files: " + text(e.Err)
 		}
-		return fmt.Sprintf("files kept as %s %s <%s>", text(e.Name), text(e.Text), Duration(e.Dur))
+		id := text(e.Text) // of a copy or a commit; whoever wants all of it has --json
+		return fmt.Sprintf("files kept as %s %s <%s>", text(e.Name), id[:min(len(id), 12)], Duration(e.Dur))
 	case event.Stalled:
 		if e.Result == "over" {
 			return "makes progress again"
