@@ -359,12 +359,11 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 	if err := mayAdd(pid, p.purse.State().Limit, more); err != nil {
 		return Amount{}, err
 	}
-	if err := (Self{k, p}).mark("AddBudget", step.MarkerLimit, "", step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()}); err != nil {
-		return Amount{}, err
-	}
-	limit := p.purse.Add(more)
-	k.saves.save(p)
-	return limit, nil
+	var limit Amount
+	err = k.saves.mark(p, func() error {
+		return (Self{k, p}).mark("AddBudget", step.MarkerLimit, "", step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()})
+	}, func() { limit = p.purse.Add(more) })
+	return limit, err
 }
 
 // RaiseBudget is what AddBudget does in memory, for a history that does not run itself: its descendants may.

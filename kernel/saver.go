@@ -34,6 +34,22 @@ func (s *saver) save(p *Process) {
 	s.saveLocked(p)
 }
 
+// mark writes what another than the process itself has changed: into its record by write, in memory by change, and into the small file, as one. The
+// end of the process comes before all of it, and then write fails because the record is closed, or after it: a write of the small file that is late
+// would meet the next run of the history.
+func (s *saver) mark(p *Process, write func() error, change func()) error {
+	p.small.mu.Lock()
+	defer p.small.mu.Unlock()
+	if err := write(); err != nil {
+		return err
+	}
+	change()
+	if s.keeps {
+		s.saveLocked(p)
+	}
+	return nil
+}
+
 // saveLocked is save with the small file held.
 //
 // +checklocks:p.small.mu

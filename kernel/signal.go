@@ -182,15 +182,10 @@ func (s *signaller) markGate(p *Process, shut bool) {
 	if shut {
 		m.Name = step.MarkerPause
 	}
-	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m})
-	if err == nil {
-		err = p.rec.Commit()
-	}
+	err := s.saves.mark(p, func() error { return mark(p, m) }, func() {})
 	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
 		s.saves.storageError(p, err)
-		return
 	}
-	s.saves.save(p)
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).

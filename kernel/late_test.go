@@ -1,0 +1,95 @@
+package kernel
+
+import (
+	"testing"
+	"time"
+
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// slowly is a witnessed store whose records take their time behind the commit of a marker: until the record is closed, if that can be, and
+// otherwise for a moment.
+type slowly struct {
+	witnessed
+	marker string
+}
+
+type slowRecord struct {
+	*memRecord
+	marker string
+	gone   chan struct{} // closed when it is given back
+}
+
+func (w *slowly) Create(id types.UUID) (Recorder, error) {
+	r, err := w.memStore.Create(id)
+	if err != nil {
+		return nil, err
+	}
+	return slowRecord{r.(*memRecord), w.marker, make(chan struct{})}, nil
+}
+
+func (r slowRecord) Commit() error {
+	err := r.memRecord.Commit()
+	r.mu.Lock()
+	last := r.committed[len(r.committed)-1]
+	r.mu.Unlock()
+	if last.Marker == nil || last.Marker.Name != r.marker {
+		return err
+	}
+	select {
+	case <-r.gone:
+		<-time.After(20 * time.Millisecond) // until the table has forgotten the process
+	case <-time.After(200 * time.Millisecond):
+	}
+	return err
+}
+
+func (r slowRecord) Close() error {
+	defer close(r.gone)
+	return r.memRecord.Close()
+}
+
+// What a person does to a process that ends at this moment is written before its history is given back, or not at all.
+func TestAChangeOfAProcessThatEndsIsNotWrittenLate(t *testing.T) {
+	for marker, change := range map[string]func(s *sys, pid types.PID) error{
+		step.MarkerPause: func(s *sys, pid types.PID) error { return s.Signal(pid, types.SIGPAUSE) },
+		step.MarkerLimit: func(s *sys, pid types.PID) error { _, err := s.AddBudget(pid, Amount{Tokens: 50}); return err },
+		step.MarkerName:  func(s *sys, pid types.PID) error { _, err := s.Rename(pid, "other"); return err },
+	} {
+		t.Run(marker, func(t *testing.T) {
+			w := &slowly{marker: marker}
+			s := newSys(t, func(c *Config) { w.memStore = c.Store.(*memStore); c.Store = w })
+			w.s = s
+			s.model = untilKilled
+			budget := 1000
+			pid := s.spawn(func(o *SpawnOpts) { o.ContextBudget = &budget })
+			p, _ := s.Process(pid)
+			changed := make(chan error, 1)
+			go func() { changed <- change(s, pid) }()
+			rec := s.stores.of(p.UUID)
+			for committed := false; !committed && t.Context().Err() == nil; {
+				rec.mu.Lock()
+				for _, r := range rec.committed {
+					committed = committed || r.Marker != nil && r.Marker.Name == marker
+				}
+				rec.mu.Unlock()
+			}
+			if err := s.Signal(pid, types.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.WaitInfo(t.Context(), pid); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-changed; err != nil {
+				t.Error(err)
+			}
+			<-p.Gone()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.late) > 0 {
+				t.Errorf("written late: %v", w.late)
+			}
+		})
+	}
+}
