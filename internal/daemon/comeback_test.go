@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/soak"
@@ -148,12 +149,17 @@ func TestFewerThanAllAreResumedInWholeFamilies(t *testing.T) { // R1
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: head.String()}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the third has, too", func() bool {
+	if !testenv.Within(2*time.Minute, func() bool {
 		for _, p := range listed(t, s) {
 			if p.State != "dead" && p.State != "zombie" {
 				return false
 			}
 		}
 		return len(listed(t, s)) == len(alive)
-	})
+	}) {
+		for _, p := range listed(t, s) {
+			t.Logf("PID %d, child of %d, %s, step %d: %s %s", p.PID, p.PPID, p.Intent, p.Step, p.State, p.Wait)
+		}
+		t.Fatalf("the third has not, or not all of %d are there", len(alive))
+	}
 }
