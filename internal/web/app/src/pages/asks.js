@@ -25,11 +25,11 @@ function Grants() {
     }
     of.again();
   };
-  const left = (g) => (!g.until ? 'as long as there is one' : Date.parse(g.until) > clock() ? age(Date.parse(g.until) - clock()) + ' more' : 'over');
+  const left = (g) => (!g.until ? 'no time limit' : Date.parse(g.until) > clock() ? age(Date.parse(g.until) - clock()) + ' more' : 'over');
   return html`<h2>What passes without asking</h2><${Answer} of=${of} draw=${(d) => html`<${Table} label="Grants" empty="Nothing now. What an answer allows for a process, or for its family, passes as long as one of them runs, and again when it is resumed." rows=${(d.grants || []).map((g) => ({ ...g, key: g.number }))} columns=${[
     { text: 'Calls', cell: (g) => html`<${Line} value=${g.text} most=${400} class="mono" />` },
     { text: 'For', cell: (g) => html`${g.scope === 'family' ? 'the family of ' : ''}<a href=${href('process', { id: g.uuid })}>PID ${g.pid} <${Line} value=${g.name} most=${40} /></a>` },
-    { text: 'How long', cell: (g) => (g.ended ? 'ended: again when it is resumed, ' : '') + left(g) },
+    { text: 'How long', cell: (g) => (g.ended ? 'it has ended; counts when it is resumed, ' : '') + left(g) },
     { text: '', cell: (g) => html`<button type="button" aria-label=${`Take back what was granted with ask ${g.number}`} onClick=${() => revoke(g)}>Take back</button>` },
   ]} />`} />`;
 }

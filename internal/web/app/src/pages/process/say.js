@@ -20,7 +20,7 @@ export function Waiting({ id, turn }) {
   return list.map((l) => html`<article key=${l.seq} class="message user waits"><header><b>user</b> <small>it is heard before the next step</small></header><${Line} value=${l.line} most=${400} />${(l.attachments || []).map((a, i) => html` <small key=${i + a.sha256}><${Line} value=${label(known(a))} most=${160} /></small>`)}<${Previews} of=${l.attachments} id=${id} /></article>`);
 }
 
-const hints = { works: 'It hears it before its next step', suspended: 'It is resumed with it', ended: 'It has ended: it is resumed with it' };
+const hints = { works: 'The agent gets it before its next step', suspended: 'It is suspended; your message resumes it', ended: 'It has ended; your message resumes it' };
 
 // under is where the key of a sending is kept that has no answer yet: what is sent again after the page was loaded anew is then heard once.
 const under = (id) => 'rnix-sending-' + id;
