@@ -289,11 +289,14 @@ func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 	rec.Summary = rnixctx.Elide(strings.Join(said, "; "), 300)
 }
 
-// summary says in a few words what an action was and whether it worked.
+// summary says in a few words what an action was and whether it worked: also how a command ended, which is no failure of the step.
 func summary(a *Action, o *Outcome) string {
 	s := rnixctx.Elide(a.Brief(), 100) + MoreLines(a.subject())
 	if o.Err != nil {
-		s += " (failed: " + strings.ToLower(string(types.CodeOf(o.Err))) + ")"
+		return s + " (failed: " + strings.ToLower(string(types.CodeOf(o.Err))) + ")"
+	}
+	if f := step.FailureOf(a.Tool.Path, o.Output, "", ""); f.Kind != "" {
+		s += " (" + f.Text + ")"
 	}
 	return s
 }
