@@ -17,4 +17,6 @@ type RenameResponse struct {
 	UUID types.UUID `json:"uuid"`
 	Name string     `json:"name"`
 	Was  string     `json:"was"`
+	// Warnings say which other process has the name, too.
+	Warnings []string `json:"warnings,omitempty"`
 }

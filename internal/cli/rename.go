@@ -80,5 +80,8 @@ func rename(ctx context.Context, c *ipc.Client, out *output, req ipc.RenameReque
 	default:
 		out.talk("[kernel] PID %s is now %q; it was %q", r.PID, r.Name, r.Was)
 	}
+	for _, w := range r.Warnings {
+		out.warn(w)
+	}
 	return nil
 }

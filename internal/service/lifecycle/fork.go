@@ -24,6 +24,7 @@ type forks struct {
 	Files    Files
 	Ground   Ground
 	Begin    Start
+	Names    *Names
 }
 
 // fork makes a copy of a history up to a step and lets that go on. The original is only read.
@@ -96,10 +97,12 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 		req.NewInput = req.NewInput[:n] + leftOut(whole, at, told.letters, req.Cwd != "") + req.NewInput[n:] + text
 		a.Again = d.show(req, t.UUID, shown)
 	}
+	namesakes := d.Names.namesakes(req.Name, types.UUID{})
 	if resp, err = d.Launcher.Start(ctx, a, req, nil); err != nil {
 		return resp, err
 	}
 	begun = true
+	resp.Warnings = append(resp.Warnings, warned(namesakes)...)
 	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step, resp.LeftOut = "fork", t.UUID, t.PID, at, len(begunCalls)
 	return resp, nil
 }

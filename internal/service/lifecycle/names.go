@@ -185,13 +185,13 @@ func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInf
 	return live, dead
 }
 
-// namesakes says which process has a name already, the latest of several, since the name alone may not tell them apart; "" if there is none.
-func (n *Names) namesakes(name string) string {
+// namesakes says which process beside self has a name already, the latest of several, since the name alone may not tell them apart; "" if there is none.
+func (n *Names) namesakes(name string, self types.UUID) string {
 	if name == "" {
 		return ""
 	}
 	live, dead := n.matching(func(_, has string) bool { return has == name }, n.Index.List())
-	all := append(live, dead...)
+	all := slices.DeleteFunc(append(live, dead...), func(t service.Target) bool { return t.UUID == self })
 	if len(all) == 0 {
 		return ""
 	}

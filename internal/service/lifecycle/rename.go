@@ -45,6 +45,9 @@ func (d *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequ
 			resp.Was, err = d.Stored.Rename(ctx, t.UUID, t.PID, req.Name)
 		}
 		if types.CodeOf(err) != types.ErrConflict && !kernel.Passing(err) || time.Since(began) > renameTime {
+			if err == nil {
+				resp.Warnings = warned(d.Names.namesakes(req.Name, t.UUID))
+			}
 			return resp, err
 		}
 		select {
@@ -56,6 +59,14 @@ func (d *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequ
 			t = now
 		}
 	}
+}
+
+// warned is a list of a warning, if there is one.
+func warned(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
 }
 
 // renaming is an error about a name that says what was asked for.

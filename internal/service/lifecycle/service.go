@@ -25,7 +25,7 @@ func New(d Deps) *Service {
 		Deps: d, Resumer: chain, signals: &signaller{Names: d.Names, Access: d.Access, Stored: d.Stored, Log: d.Log, Kernel: d.Kernel, Ground: d.Ground},
 		resumes: &resumes{
 			Names: d.Names, Access: d.Access, Stored: d.Stored, Launcher: d.Launcher, Profiles: d.Profiles, Seq: d.Seq, Kernel: d.Kernel, Ground: d.Ground, Begin: d.Begin, Auto: d.Auto, chain: chain,
-			forks: &forks{Stored: d.Stored, Launcher: d.Launcher, Files: d.Files, Ground: d.Ground, Begin: d.Begin},
+			forks: &forks{Stored: d.Stored, Launcher: d.Launcher, Files: d.Files, Ground: d.Ground, Begin: d.Begin, Names: d.Names},
 		},
 	}
 }

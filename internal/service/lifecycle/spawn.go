@@ -59,7 +59,7 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	}
 	seq, namesakes := d.Seq(), ""
 	if parent == 0 { // an agent names its children as it likes; of those the latest is meant
-		namesakes = d.Names.namesakes(opts.Name)
+		namesakes = d.Names.namesakes(opts.Name, types.UUID{})
 	}
 	pid, err := d.Kernel.SpawnContext(ctx, req.Intent, ag, opts)
 	if err != nil {
@@ -74,9 +74,7 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	}
 	r := launch.Spawned(i, choice, seq, p.Problems)
 	r.Worktree, r.Warnings = launch.Worktree(tree, &i), append(r.Warnings, d.Files.Lacks(ctx, i.UUID, tree)...)
-	if namesakes != "" {
-		r.Warnings = append(r.Warnings, namesakes)
-	}
+	r.Warnings = append(r.Warnings, warned(namesakes)...)
 	return r, nil
 }
 
