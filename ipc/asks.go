@@ -70,6 +70,11 @@ type Answered struct {
 	Time    time.Time       `json:"time"`            // when it was written down
 	Text    string          `json:"text,omitempty"`  // the answer to a question, or why a call was refused
 	Input   json.RawMessage `json:"input,omitempty"` // what ran in place of what was asked about
+	// For says what else the answer allowed: process or family; empty = this call alone. Match, Until and Revoked are those of that.
+	For     permit.Scope `json:"for,omitempty"`
+	Match   string       `json:"match,omitempty"`  // which calls; empty = the same again
+	Until   time.Time    `json:"until,omitzero"`   // zero = it does not end by itself
+	Revoked time.Time    `json:"revoked,omitzero"` // when it was taken back; zero = it was not
 }
 
 // Question is a question of an agent. Its texts are the agent's.

@@ -34,8 +34,8 @@ answer with rnix allow and rnix deny, from anywhere. Questions that agents ask y
 With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
 lists what was allowed for more than one call, also to a process that has ended, for which it counts when it
 is resumed; --revoke N takes back what was granted with the answer to N.
---all shows what was answered, too: when, by whom and how, as the records have it; the latest 100, or
---limit, of the 1,000 processes that worked last. What is archived is left out.
+--all shows what was answered, too: when, by whom and how, what else the answer allowed, and whether that was
+taken back; the latest 100, or --limit, of the 1,000 processes that worked last. What is archived is left out.
 
 Columns: N, the number by which it is answered; PID and NAME; AGE; RULE, because of which you are asked;
 CALL, what would run, or a question. Below them stands all that would run, where a line does not show it, and

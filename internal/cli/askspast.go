@@ -26,7 +26,7 @@ func showPast(out *output, asks []ipc.Ask, now time.Time) {
 		when, who, answer := "-", "-", cell{"waits", yellow}
 		if r := k.Answer; r != nil {
 			when, who = clock(r.Time, now), whoAnswered(r)
-			answer = text(strings.TrimSuffix(answerWords(r.Verdict)+": "+oneLine(pastText(r)), ": "))
+			answer = text(strings.TrimSuffix(answerWords(r.Verdict)+pastGrant(r, now)+": "+oneLine(pastText(r)), ": "))
 		}
 		rows[i] = []cell{text(strconv.FormatUint(k.Number, 10)), text(k.PID.String()), text(oneLine(k.Name)), text(when), text(who), answer, text(oneLine(ruleOf(k))), text(oneLine(k.Text))}
 	}
@@ -42,6 +42,24 @@ func whoAnswered(r *ipc.Answered) string {
 		return "its default"
 	}
 	return "-"
+}
+
+// pastGrant says what else an answer allowed, and whether that was taken back.
+func pastGrant(r *ipc.Answered, now time.Time) string {
+	if r.For == "" {
+		return ""
+	}
+	s := " for the " + string(r.For)
+	if r.Match != "" {
+		s += " (" + oneLine(r.Match) + ")"
+	}
+	if !r.Until.IsZero() {
+		s += " until " + clock(r.Until, now)
+	}
+	if !r.Revoked.IsZero() {
+		s += ", taken back"
+	}
+	return s
 }
 
 // pastText is what was answered, besides the verdict.

@@ -39,7 +39,7 @@ func (s *Store) Letters(id types.UUID) ([]step.Letter, error) {
 	return step.Letters(s.journal.Replay(context.Background(), id, 1))
 }
 
-// PastAsks reads what a history was asked about and got an answer for, as far as it is on disk.
-func PastAsks(ctx context.Context, s *Store, id types.UUID) ([]step.PastAsk, error) {
+// PastAsks reads what a history was asked about and got an answer for, and what was granted in it, as far as it is on disk.
+func PastAsks(ctx context.Context, s *Store, id types.UUID) ([]step.PastAsk, map[uint64]step.PastGrant, error) {
 	return step.PastAsks(s.journal.Replay(ctx, id, 1))
 }

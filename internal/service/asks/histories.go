@@ -32,6 +32,6 @@ func (h Histories) Mark(ctx context.Context, id types.UUID, make func(pid types.
 }
 
 // Past implements Stored.
-func (h Histories) Past(ctx context.Context, id types.UUID) ([]step.PastAsk, error) {
+func (h Histories) Past(ctx context.Context, id types.UUID) ([]step.PastAsk, map[uint64]step.PastGrant, error) {
 	return records.PastAsks(ctx, h.Stored.Store, id)
 }

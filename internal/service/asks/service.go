@@ -53,8 +53,8 @@ type Stored interface {
 	Mark(ctx context.Context, id types.UUID, make func(pid types.PID) (step.Marker, error)) error
 	// Read returns what its record says of a process, running or not.
 	Read(ctx context.Context, id types.UUID) (*recovery.State, error)
-	// Past returns what it was asked about and got an answer for, in order of the answers.
-	Past(ctx context.Context, id types.UUID) ([]step.PastAsk, error)
+	// Past returns what it was asked about and got an answer for, in order of the answers, and what was granted in it.
+	Past(ctx context.Context, id types.UUID) (asks []step.PastAsk, grants map[uint64]step.PastGrant, err error)
 }
 
 // Index lists the histories. Each store.Index is one.
