@@ -64,6 +64,9 @@ Without PROCESS you choose one from a list. Ctrl+D leaves; the agent works on.`,
 		Args:              argsOf(0, 1, process),
 		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := noTalk(c.Flags().Changed); err != nil {
+				return err
+			}
 			t := talk{o: &runOptions{app: a}, target: strings.Join(args, ""), choose: len(args) == 0}
 			t.o.req.Cwd, t.o.req.Env = a.host.Dir, a.host.Environ
 			return t.run(c.Context())
@@ -84,10 +87,8 @@ type talk struct {
 // start begins a conversation with the flags of run.
 func (t *talk) start(c *cobra.Command) error {
 	changed := c.Flags().Changed
-	for _, name := range append([]string{"json"}, runOnly...) {
-		if changed(name) {
-			return usagef("use rnix run", "--%s is not for a conversation", name)
-		}
+	if err := noTalk(changed, runOnly...); err != nil {
+		return err
 	}
 	if t.target != "" || t.last {
 		for _, name := range startFlags {
@@ -110,6 +111,16 @@ func (t *talk) start(c *cobra.Command) error {
 		return err
 	}
 	return t.run(c.Context())
+}
+
+// noTalk refuses flags that a conversation has no use for: those of all commands, and more.
+func noTalk(changed func(string) bool, more ...string) error {
+	for _, name := range append([]string{"json", "quiet", "verbose"}, more...) {
+		if changed(name) {
+			return usagef("leave it out, or use rnix run", "--%s is not for a conversation", name)
+		}
+	}
+	return nil
 }
 
 // runOnly are the flags of run that a conversation has no use for: chat refuses them, and its help does not list them.

@@ -60,6 +60,15 @@ func TestEachTopicIsShownAndNamed(t *testing.T) {
 	}
 }
 
+func TestAConversationRefusesWhatHasNoEffectOnIt(t *testing.T) {
+	f := newFake(t)
+	for args, name := range map[string]string{"chat -q": "quiet", "chat -v": "verbose", "chat --json": "json", "chat --detach": "detach", "attach -q 3": "quiet", "attach --json 3": "json"} {
+		if r := f.run(strings.Fields(args)...); r.code != 2 || !strings.Contains(r.out+r.err, "--"+name+" is not for a conversation") {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+}
+
 func TestTheHelpOfChatHasNoFlagThatItRefuses(t *testing.T) {
 	f := newFake(t)
 	help := f.run("chat", "--help").out
