@@ -230,6 +230,8 @@ func TestAPersonGoesBackInAConversation(t *testing.T) {
 	s.sees("a new conversation; the one before is found with: rnix attach ")
 	s.keys("/nonsense", "Enter")
 	s.sees("unknown command /nonsense; did you mean /new")
+	s.keys("/rewind", "Enter")
+	s.sees("unknown command /rewind; did you mean /undo")
 	s.keys("/resume", "Enter")
 	s.sees("which conversation?", "old")
 	s.keys("old", "Enter")

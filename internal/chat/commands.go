@@ -37,6 +37,9 @@ func commands() []command {
 	}
 }
 
+// elsewhere are commands of other programs, with what does here what they do there.
+var elsewhere = map[string]string{"clear": "new", "rewind": "undo", "cost": "budget", "usage": "budget", "branch": "fork", "sessions": "resume", "summarize": "compact"}
+
 // isCommand reports whether a line is meant as a command and not as a path.
 func isCommand(line string) bool {
 	word, _, _ := strings.Cut(line[1:], " ")
@@ -60,6 +63,9 @@ func runCommand(m *Model, line string) tea.Cmd {
 		if strings.HasPrefix(c.name, word[:1]) {
 			near = append(near, "/"+c.name)
 		}
+	}
+	if name, ok := elsewhere[word]; ok {
+		near = []string{"/" + name}
 	}
 	m.note, m.bad = "unknown command /"+tui.Line(m.t, word)+with("; did you mean ", strings.Join(near, " or "))+" (see /help); to say it to the agent, Up brings it back: put a space before it", true
 	return nil
