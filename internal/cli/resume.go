@@ -180,7 +180,7 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 	}
 	for _, name := range []string{"from-step", "name", "cwd", "follow"} {
 		if changed(name) && len(targets) > 1 {
-			return usagef("resume one after the other", "--%s fits one process only, and %s are named", name, number(len(targets)))
+			return usagef("resume one after the other; what you say to a process goes with --new-input", "--%s fits one process only, and %s are named", name, number(len(targets)))
 		}
 	}
 	if o.waiting != "" {

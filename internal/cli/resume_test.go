@@ -94,6 +94,7 @@ func TestBadResumesChangeNothing(t *testing.T) {
 		"3 --budget many":                       "want a number of tokens",
 		"3 4 --follow":                          "--follow fits one process only, and 2 are named",
 		"3 4 --fork --name x":                   "fits one process only",
+		"3 4 --fork --from-step 2":              "what you say to a process goes with --new-input",
 		"3 --subtree --budget 5":                "--subtree resumes a family as it is",
 		"3 --on-in-doubt guess":                 "want one of tell, retry, skip, fail, ask",
 		"3 --output-format stream-json":         "while it is followed",
