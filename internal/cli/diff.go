@@ -151,7 +151,7 @@ func sideText(f *ipc.FilesAt) string {
 	case f.Now:
 		return "now"
 	case f.Step == 0:
-		return "before the first step"
+		return "the start"
 	}
 	return "the end of step " + strconv.Itoa(f.Step)
 }
