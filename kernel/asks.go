@@ -305,7 +305,7 @@ func (k *asker) list() []Ask {
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func notAsked(n uint64) error {
-	return types.Errorf(types.ErrNotFound, "Answer", number(n), "it waits for no answer, or not any more; `rnix asks` lists those that do")
+	return types.Errorf(types.ErrNotFound, "Answer", number(n), "no ask with this number waits for an answer; `rnix asks` lists those that do")
 }
 
 // asking is what the loop of a process sees of what a person is asked.

@@ -60,7 +60,7 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 	}
 	all := d.all(ctx, func(n uint64) bool { return n == req.Number })
 	if len(all) == 0 {
-		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "it waits for no answer, or not any more; `rnix asks` lists those that do")
+		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "no ask with this number waits for an answer; `rnix asks` lists those that do")
 	}
 	a := all[0]
 	if a.Path == permit.HostPath && len(req.Input) > 0 {
