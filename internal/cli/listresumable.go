@@ -14,7 +14,7 @@ func listResumableCmd(a *app) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:        "list-resumable",
-		SuggestFor: []string{"resumable", "suspended"},
+		SuggestFor: []string{"resumable", "suspended", "sessions"},
 		Short:      "list what can be resumed, the latest first",
 		Long: `List-resumable lists the processes that can be resumed: those that are paused, those that are
 suspended on disk, and those that have ended. The latest come first.

@@ -16,8 +16,9 @@ func providersCmd(a *app) *cobra.Command {
 	var req ipc.ProvidersRequest
 	var trust bool
 	c := &cobra.Command{
-		Use:   "providers",
-		Short: "list the model providers, which one would be chosen, and why",
+		Use:        "providers",
+		SuggestFor: []string{"login", "auth"},
+		Short:      "list the model providers, which one would be chosen, and why",
 		Long: `Providers lists the model providers as a run in this directory and with this environment would see
 them. The one that it would choose is marked with a star. CALLS is how many calls a provider gets at
 once, from all agents of the daemon; the others wait, and ps shows how many are before them. It is

@@ -18,6 +18,8 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 		{"mcp lst", `unknown command "lst" of mcp`, "did you mean: rnix mcp list"},
 		{"status", `unknown command "status"`, "rnix daemon"},
 		{"pss", `unknown command "pss"`, "did you mean: rnix ps\n"},
+		{"login", `unknown command "login"`, "rnix providers"},
+		{"sessions", `unknown command "sessions"`, "did you mean: rnix list-resumable"},
 		{"foo", `unknown command "foo"`, `rnix run "foo"`},
 		{"help frob", `there is no help about "frob"`, "see: rnix help --all"},
 		{"help daemon stup", `there is no help about "stup"`, "did you mean: rnix help daemon stop"},
