@@ -19,7 +19,7 @@ func mergeCmd(a *app) *cobra.Command {
 		Short: "merge the work of a process in its work tree into your branch",
 		Long: `Merge takes what a process has done in its git work tree (rnix run --worktree) into the branch that is
 checked out where you have started it. What the process has not committed is committed first, on its branch.
-Then its branch is merged: your branch is brought forward if it can be, else a merge commit is made, in your
+Then its branch is merged: your branch is fast-forwarded if it can be, else a merge commit is made, in your
 name.
 
 It merges all or nothing. It refuses, and says which files, if you have changes that are not committed, if
@@ -90,7 +90,7 @@ func merge(ctx context.Context, c *ipc.Client, out *output, req ipc.MergeRequest
 	}
 	how := "merged into"
 	if r.Forward {
-		how = "brought forward"
+		how = "fast-forwarded"
 	}
 	if len(r.Files) > 0 {
 		out.print(statText(out, r.Files))
@@ -129,7 +129,7 @@ func showPreview(out *output, r *ipc.MergeResponse) error {
 	default:
 		how := "with a merge commit"
 		if r.Forward {
-			how = "brought forward"
+			how = "fast-forwarded"
 		}
 		first := ""
 		if p.Uncommitted {
