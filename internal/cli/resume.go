@@ -150,6 +150,13 @@ func (o *resumeOptions) run(c *cobra.Command, targets []string) error {
 			return err
 		}
 	}
+	for _, target := range targets {
+		if len(targets) > 1 && strings.ContainsAny(target, " \n") { // a text behind a process; with one, nothing else is resumed in its place
+			if _, err := ipc.Call(ctx, client, ipc.GetProcDetail, ipc.TargetRequest{Target: target}); types.CodeOf(err) == types.ErrNotFound {
+				return usagef("nothing was resumed; what you say to a process goes with --new-input", "no process has the name %q", target)
+			}
+		}
+	}
 	var first error
 	for _, target := range targets {
 		req := o.req

@@ -112,6 +112,20 @@ func TestBadResumesChangeNothing(t *testing.T) {
 	}
 }
 
+// A text that stands where a process should is no reason to resume the others without it.
+func TestATextInPlaceOfAProcessResumesNothing(t *testing.T) {
+	f := newFake(t).serve()
+	r := f.run("resume", "night", "go on, please")
+	if r.code != ExitUsage || f.calls() != "" || !strings.Contains(r.err, `no process has the name "go on, please"`) || !strings.Contains(r.err, "--new-input") {
+		t.Errorf("%+v, calls %s", r, f.calls())
+	}
+	f.proc = func(string) (ipc.ProcDetail, error) { return ipc.ProcDetail{}, nil }
+	f.resume = func(ipc.ResumeRequest) (ipc.ResumeResponse, error) { return goesOn(), nil }
+	if r := f.run("resume", "night", "day and night"); r.code != ExitOK || f.calls() != "resume night; resume day and night" {
+		t.Errorf("%+v, calls %s", r, f.calls())
+	}
+}
+
 func TestOneOfSeveralThatFailsStopsNoOther(t *testing.T) {
 	f := newFake(t).serve()
 	f.resume = func(r ipc.ResumeRequest) (ipc.ResumeResponse, error) {
