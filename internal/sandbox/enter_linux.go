@@ -88,8 +88,8 @@ const each = 4
 // limit sets limits of resources. One that is lower already stays.
 func (e entry) limit(limits []limit) error {
 	for _, l := range limits {
-		var now unix.Rlimit
-		if err := unix.Getrlimit(l.which, &now); err != nil {
+		now, err := inherited(l.which)
+		if err != nil {
 			return fmt.Errorf("the limit %s cannot be read: %w", l.name, err)
 		}
 		to := e.Numbers(min(now.Cur, l.value), min(now.Max, l.value))
