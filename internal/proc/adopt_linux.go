@@ -26,13 +26,13 @@ const (
 )
 
 // adopts reports whether children can begin so. They cannot on other processors, without /proc, and on a system that runs nothing out of memory, or that does
-// not let them ask. It is proved once: what is to start a directory says that it is no program.
+// not let them ask. It is proved once.
 var adopts = func() bool {
 	adopting.Lock()
 	defer adopting.Unlock()
 	if !adopting.tried {
-		_, err := startBy("/", []string{"/"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}})
-		adopting.works = errors.Is(err, syscall.EACCES)
+		_, err := startBy(noProgram, []string{"/"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}})
+		adopting.works = provesStart(err)
 		adopting.tried = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.ENOMEM) && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE)
 	}
 	return adopting.works

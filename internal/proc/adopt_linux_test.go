@@ -18,6 +18,7 @@ func init() {
 		straysOfOld(dir)
 	}
 	helpers["nobody"] = nobody
+	helpers["nothing in memory"] = nothingInMemory
 }
 
 // escape runs a script in a session, an environment and a group of its own, below a parent that ends at once.
@@ -165,6 +166,56 @@ func TestChildrenOfWhoeverHidesHisMemoryAdoptToo(t *testing.T) {
 	out, err := cmd.Output()
 	if want := fmt.Sprintf("%v hello\n", adopts()); err != nil || string(out) != want {
 		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+}
+
+// nothingInMemory starts a child on a system that executes neither what is in memory nor what is in the directory of temporary files.
+func nothingInMemory(dir string) {
+	err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "") // what follows is mounted here alone
+	if err == nil {
+		err = syscall.Mount("none", dir, "tmpfs", syscall.MS_NOEXEC, "")
+	}
+	if err == nil {
+		err = syscall.Mount("none", "/proc", "proc", 0, "")
+	}
+	if err == nil {
+		err = os.WriteFile("/proc/sys/vm/memfd_noexec", []byte("2"), 0)
+	}
+	if err != nil {
+		fmt.Print("cannot: ", err)
+		return
+	}
+	if err = os.Setenv("TMPDIR", dir); err != nil {
+		panic(err)
+	}
+	m, err := NewManager(filepath.Join(dir, "children"), nil)
+	if err != nil {
+		panic(err)
+	}
+	defer m.Close()
+	var out bytes.Buffer
+	c, err := m.Start(context.Background(), sh("echo hello", &out))
+	if err != nil {
+		panic(err)
+	}
+	c.Wait()
+	fmt.Print(c.adopts, " ", out.String())
+}
+
+func TestChildrenAreStartedWhereTheirFirstProgramIsNotExecuted(t *testing.T) {
+	cmd := runHelper(t, "nothing in memory", t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.Output()
+	if errors.Is(err, syscall.EPERM) || strings.HasPrefix(string(out), "cannot: ") {
+		t.Skipf("needs namespaces with a system of their own, and Linux 6.3: %v %s", err, out)
+	}
+	if err != nil || string(out) != "false hello\n" {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -141,6 +142,12 @@ func pruneEmpty(dir string) {
 	}
 }
 
+// noProgram is the path of none: it is longer than paths can be. So says the last call of a start, and no step before it fails with that error.
+var noProgram = strings.Repeat("/", 4096)
+
+// provesStart reports whether the error of a start of noProgram shows that all before the last call was done.
+func provesStart(err error) bool { return errors.Is(err, syscall.ENAMETOOLONG) }
+
 // proveBirth reports why no process can be born in a cgroup, or be frozen and killed by it.
 func proveBirth(g cgroup) error {
 	for _, name := range []string{killFile, controls[FreezerCgroup2].file} {
@@ -154,9 +161,12 @@ func proveBirth(g cgroup) error {
 		return err
 	}
 	defer shut()
-	// A directory is no program, and that is said by the child.
-	if _, _, err = startProcess("/", []string{"/"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}, Sys: sys}); errors.Is(err, syscall.EACCES) {
+	// The child says that this is no program, so it was born.
+	if _, _, err = startProcess(noProgram, []string{"/"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}, Sys: sys}); provesStart(err) {
 		return g.kill()
+	}
+	if of, ok := errors.AsType[*fs.PathError](err); ok { // the path says nothing
+		err = of.Err
 	}
 	return errors.Join(err, errors.ErrUnsupported)
 }
