@@ -73,11 +73,7 @@ func IsDir(dir string) bool {
 
 // pointer returns the path that a small file of git holds behind a word; "" if it holds none.
 func pointer(path, word, from string) string {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<16 {
-		return ""
-	}
-	b, err := os.ReadFile(path)
+	b, _, err := ReadFile(path, MostText)
 	if err != nil {
 		return ""
 	}
@@ -111,7 +107,7 @@ const Initializing = "initializing"
 
 // Locked returns why a work tree is locked, by its git directory. It is not if the error is os.ErrNotExist.
 func Locked(gitDir string) (why string, err error) {
-	b, err := os.ReadFile(filepath.Join(gitDir, "locked"))
+	b, err := Beginning(filepath.Join(gitDir, "locked"), MostText)
 	return strings.TrimSpace(string(b)), err
 }
 
@@ -157,7 +153,7 @@ func Fault(common, path string) string {
 			return f.file + " was removed or overwritten; its line is: " + f.text
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "HEAD")); err != nil || len(strings.TrimSpace(string(b))) == 0 {
+	if b, err := Beginning(filepath.Join(dir, "HEAD"), MostText); err != nil || len(strings.TrimSpace(string(b))) == 0 {
 		return filepath.Join(dir, "HEAD") + " is missing or empty; its line is: ref: refs/heads/BRANCH"
 	}
 	return ""

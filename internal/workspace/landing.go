@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -138,23 +137,14 @@ func (l *landing) takeUnlinked() error {
 
 // ours reports whether the lock of the index is that of the landing; free that there is none.
 func (l *landing) ours() (ours, free bool) {
-	b, err := os.ReadFile(l.lock())
+	b, _, err := plumbing.ReadFile(l.lock(), plumbing.MostText)
 	return err == nil && (string(b) == l.Lock || len(b) < len(l.Lock) && len(b) > 0 && strings.HasPrefix(l.Lock, string(b))), errors.Is(err, fs.ErrNotExist)
 }
 
 // copyIndex makes our index a copy of the user's, with its time: git reads a file anew that was changed in the second in which its index was written,
 // since size and times may be the same with another content, and in a copy with a later time it would not.
 func (l *landing) copyIndex() error {
-	f, err := os.Open(filepath.Join(l.GitDir, "index"))
-	if err != nil {
-		return storage(l.index(), err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	var b []byte
-	if err == nil {
-		b, err = io.ReadAll(f)
-	}
+	b, info, err := plumbing.ReadFile(filepath.Join(l.GitDir, "index"), plumbing.MostIndex)
 	if err == nil {
 		err = writeAnew(l.index(), b, info.Mode().Perm())
 	}

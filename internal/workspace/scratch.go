@@ -263,16 +263,20 @@ func (k *canopy) adopt(gitDir, index string) error {
 	if err != nil {
 		return storage(index, err)
 	}
-	path := filepath.Join(gitDir, "index")
+	return writeLocked(filepath.Join(gitDir, "index"), data)
+}
+
+// writeLocked writes an index under git's lock. One that another git has locked stays as it is.
+func writeLocked(path string, data []byte) error {
 	lock, err := durable.OS.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return nil // somebody's git is at work: it is only that git shows as changed there what is committed
 	}
-	if err == nil {
-		_, err = lock.Write(data)
-		err = errors.Join(err, lock.Close())
+	if err != nil { // such as too many open files: another git may have the lock
+		return storage(path, err)
 	}
-	if err == nil {
+	_, err = lock.Write(data)
+	if err = errors.Join(err, lock.Close()); err == nil {
 		err = os.Rename(path+".lock", path)
 	}
 	if err != nil {

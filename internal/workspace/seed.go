@@ -125,24 +125,12 @@ func (k *trees) splitIndex(ctx context.Context, id types.UUID, r *repo) bool {
 // copyWithTime copies a file with its time of change, which for an index decides which files are read
 // again. ok is false if there is no such file.
 func copyWithTime(from, to string) (ok bool, err error) {
-	f, err := os.Open(from)
+	data, info, err := plumbing.ReadFile(from, plumbing.MostIndex)
 	if os.IsNotExist(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, storage(from, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return false, storage(from, err)
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return false, storage(from, err)
-	}
-	if now, err := os.Stat(from); err != nil || !os.SameFile(info, now) {
-		return copyWithTime(from, to) // it was replaced between the two looks
 	}
 	if err := durable.WriteFile(durable.OS, to, data, durable.Cached); err != nil {
 		return false, err

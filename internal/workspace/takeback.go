@@ -73,7 +73,7 @@ func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, 
 // is empty, was made after the note and before this program began.
 func (k *landings) unlock(note, common, gitDir, name, commit string) {
 	branch, head := filepath.Join(common, "refs", "heads", filepath.FromSlash(name)+".lock"), filepath.Join(gitDir, "HEAD.lock")
-	if b, err := os.ReadFile(branch); err == nil && (len(b) == 0 && k.left(note, branch) || string(b) == commit+"\n") {
+	if b, _, err := plumbing.ReadFile(branch, plumbing.MostText); err == nil && (len(b) == 0 && k.left(note, branch) || string(b) == commit+"\n") {
 		_ = os.Remove(branch) // that it is there shows when the branch is to follow
 	}
 	if st, err := os.Lstat(head); err == nil && st.Size() == 0 && k.left(note, head) {
@@ -221,6 +221,6 @@ func (k *landings) written(ctx context.Context, l *landing, env []string, path, 
 	if err != nil || info.Size() > int64(len(want)) {
 		return false
 	}
-	is, err := os.ReadFile(full)
+	is, _, err := plumbing.ReadFile(full, int64(len(want)))
 	return err == nil && bytes.HasPrefix(want, is)
 }

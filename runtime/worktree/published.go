@@ -321,7 +321,7 @@ func (e *evidence) apart(common string, depth int) bool {
 		}
 	}
 	objects := plumbing.Resolved(filepath.Join(common, "objects"))
-	b, err := os.ReadFile(filepath.Join(objects, "info", "alternates"))
+	b, _, err := plumbing.ReadFile(filepath.Join(objects, "info", "alternates"), plumbing.MostText)
 	if depth == 0 && objects != filepath.Join(common, "objects") {
 		return e.apart(filepath.Dir(objects), 1)
 	}

@@ -1,0 +1,50 @@
+package plumbing
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestOnlyRegularFilesOfBoundedLengthAreRead(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.WriteFile(at("file"), []byte("four"), 0o600), os.Symlink("file", at("link")), syscall.Mkfifo(at("pipe"), 0o600), os.Symlink("/dev/zero", at("zero")),
+		os.Symlink("pipe", at("link to a pipe")), os.WriteFile(at("long"), nil, 0o600), os.Truncate(at("long"), 1<<40),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"file", "link"} {
+		if b, info, err := ReadFile(at(name), 4); string(b) != "four" || err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
+	for _, name := range []string{"pipe", "zero", "link to a pipe", "long", "."} {
+		if b, _, err := ReadFile(at(name), 4); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %d bytes", name, len(b))
+		}
+	}
+	if _, _, err := ReadFile(at("file"), 3); err == nil {
+		t.Error("one that is too long was read")
+	}
+	if _, _, err := ReadFile(at("none"), 3); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// Git takes a work tree for locked when there is such a file, whatever it is.
+func TestALockThatIsAPipeIsNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "locked"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := Locked(dir); why != "" || err != nil {
+		t.Errorf("%q %v", why, err)
+	}
+}
