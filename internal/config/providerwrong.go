@@ -10,9 +10,18 @@ import (
 // concealing are the keys that say what is hidden from agents, whichever provider they use. A mistake in one is none of its provider alone.
 var concealing = []string{"api_key_env", "api_key_file", "headers"}
 
-// conceals reports whether a mistake in an entry may be about what is hidden from agents, be it that the key is mistyped.
+// concealingWords are in the names that other programs give such keys (env_key, http_headers, token_file).
+var concealingWords = []string{"key", "env", "header", "token", "secret", "auth", "pass", "cred", "file"}
+
+// conceals reports whether a mistake in an entry may be about what is hidden from agents, be it that the key is mistyped or that of another program.
 func conceals(p *Problem, entry string) bool {
 	rest := strings.TrimPrefix(p.Key, entry+".")
+	if strings.HasPrefix(p.Message, "merge keys") || strings.HasPrefix(p.Message, "a key must be a text") { // which hold any
+		return true
+	}
+	if strings.HasPrefix(p.Message, "unknown key") && slices.ContainsFunc(concealingWords, func(w string) bool { return strings.Contains(strings.ToLower(rest), w) }) {
+		return true
+	}
 	key, _, _ := strings.Cut(rest, ".")
 	key, _, _ = strings.Cut(key, "[")
 	return slices.Contains(concealing, key) || !slices.Contains(specialKeys, key) && yamlfile.Nearest(key, concealing) != ""

@@ -89,6 +89,23 @@ func TestAProviderWithAMistakeIsNotPassedOver(t *testing.T) {
 	}
 }
 
+// A key that is unknown may say which variable, file or header holds a secret, as those of other programs do: it is not known what to hide from the agents of all providers.
+func TestAnUnknownKeyThatMayNameASecretStopsAll(t *testing.T) {
+	for _, line := range []string{
+		"env_key: MINE", "key_env: MINE", "keyfile: /k", "token_file: /k", "secret: MINE", "env: MINE", "http_headers: {A: $MINE}", "auth: {api_key_env: MINE}",
+		"<<: {api_key_env: MINE}", "[api_key_env]: MINE", "api.key.env: MINE", "passwordFile: /k", "credentials: /k",
+	} {
+		s := sources(t, map[string]string{"user/providers.yaml": "providers:\n  - {name: x, driver: openai-compat, base_url: 'http://h', " + line + "}\n"})
+		if ps := mistakes(s); len(ps) == 0 {
+			t.Errorf("%s: agents start", line)
+		}
+	}
+	s := sources(t, map[string]string{"user/providers.yaml": "providers:\n  - {name: x, driver: openai-compat, base_url: 'http://h', colour: red}\n"})
+	if ps := mistakes(s); len(ps) > 0 {
+		t.Errorf("a key that names no secret: %v", ps)
+	}
+}
+
 // The key of a provider that cannot be used stays hidden from the agents of the others.
 func TestTheKeyOfAWrongProviderIsKnown(t *testing.T) {
 	for _, driver := range []string{"anthropic, max_tokens: many", "antropic", "codex-agent"} {
