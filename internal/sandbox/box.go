@@ -100,6 +100,9 @@ func (p Plan) Open(c Command) (*Box, error) {
 		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "%d ports are to be listened at; %d different ones are possible", len(c.Listen), mostInside)
 	}
 	step, err := enter(p, c)
+	if usedUp(err) {
+		return nil, types.Errorf(types.ErrExhausted, "sandbox", c.Path, "cannot make the first program of the box: %w", err)
+	}
 	if err != nil {
 		return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "%w", &notStarted{why: err.Error()})
 	}
@@ -142,7 +145,7 @@ func (p Plan) Open(c Command) (*Box, error) {
 		rules, err := ruleset(p.Rules, p.Network)
 		if err != nil {
 			_, _ = b.Close()
-			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) {
+			if usedUp(err) {
 				return nil, types.Errorf(types.ErrExhausted, "sandbox", c.Path, "cannot make the rules of the box: %w", err)
 			}
 			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "%w", &notStarted{why: err.Error()})
@@ -150,6 +153,11 @@ func (p Plan) Open(c Command) (*Box, error) {
 		b.Files = append(b.Files, rules)
 	}
 	return b, nil
+}
+
+// usedUp reports whether an error is about what this program or the system has no more of at the moment.
+func usedUp(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EAGAIN)
 }
 
 // pipes makes the pipes by which Started learns what came of the start.

@@ -7,6 +7,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/types"
 )
 
 // The Go runtime raises the limit of open files of the program that starts a box. The command begins with what was before, as it does without a box.
@@ -33,4 +37,27 @@ func TestLimitOfOpenFilesIsNotRaised(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWithoutDescriptorsTheLimitIsAskedForAgain(t *testing.T) { // alone: the limit is that of the test program
+	openFiles = filesLimit{}
+	p := Plan{Rung: RungLandlock, Policy: Standard(place(t))}
+	c := Command{Path: "/bin/true", Dir: "/"}
+	var was unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Max: was.Max}, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Open(c)
+	if rerr := unix.Prlimit(0, unix.RLIMIT_NOFILE, &was, nil); rerr != nil {
+		t.Fatal(rerr)
+	}
+	if types.CodeOf(err) != types.ErrExhausted {
+		t.Errorf("%v", err)
+	}
+	if _, err := openFiles.limit(); err != nil {
+		t.Error(err)
+	}
 }
