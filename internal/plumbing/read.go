@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// MostIndex is how long an index may be that is read: one of ten million files.
-const MostIndex = 1 << 30
+// MostIndex is how long an index may be that is read: one of two million files, of some hundred bytes each. An agent can write one, and it is held in memory.
+const MostIndex = 1 << 28
 
 // MostText is how long the small files of git may be that are read: locks, references, why a work tree is locked.
 const MostText = 1 << 16
