@@ -16,7 +16,7 @@ import (
 
 // transport is a server that is reconnected when it is lost. A call that was under way when the server
 // died fails, for nobody knows what it did; the next call starts the server again. Servers that
-// keep dying are started less and less often, and a call waits for that only so long. A call that cannot have reached the server is made once more.
+// keep dying are started less and less often, and a call waits for that only so long. A call that cannot have reached the server is made again (mostAgain).
 type transport struct {
 	config  vfs.MCPConfig
 	lim     limits
@@ -46,6 +46,10 @@ type transport struct {
 
 // shortRest is how long a call waits whose connection failed while other calls of the session are under way, before it is made once more.
 const shortRest = 250 * time.Millisecond
+
+// mostAgain is how often a call is made again that cannot have reached the server: once because a connection was closed that was kept, and once because
+// the server that is there now knows nothing of the session. After a restart both may come, one behind the other.
+const mostAgain = 2
 
 // steady is how long a server must have lived for its loss to count as the first one again.
 const steady = time.Minute
@@ -99,7 +103,7 @@ func (t *transport) Call(ctx context.Context, method string, params json.RawMess
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("no answer to "+method+" within "+limit.String()+" (request_timeout)"))
 		defer stop()
 	}
-	for again := true; ; again = false {
+	for again := mostAgain; ; again-- {
 		s, err := t.live(ctx, t.lim.patient)
 		if err != nil {
 			return nil, err
@@ -112,7 +116,7 @@ func (t *transport) Call(ctx context.Context, method string, params json.RawMess
 			return result, nil
 		case ctx.Err() == nil && t.life.Err() != nil:
 			return nil, types.Errorf(types.ErrDisconnected, "", "", "%s: %w", method, context.Cause(t.life))
-		case again && ctx.Err() == nil && unsent(err):
+		case again > 0 && ctx.Err() == nil && unsent(err):
 			if !others || errors.Is(err, mcp.ErrSessionMissing) {
 				s.lose(s.explain(ctx, method, err))
 			} else if err := rest(ctx, shortRest); err != nil { // the calls under way may still be answered
