@@ -312,6 +312,6 @@ func (r *report) sayLater() {
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(names)) {
 		slices.Sort(names[pkg])
-		fmt.Fprintf(r.out, "later: %s: %d tests, whose turn is in another gate (./test --all runs them): %s\n", pkg, len(names[pkg]), strings.Join(names[pkg], ", "))
+		fmt.Fprintf(r.out, "later: %s: %d tests that run in other gates (all run with ./test --all): %s\n", pkg, len(names[pkg]), strings.Join(names[pkg], ", "))
 	}
 }

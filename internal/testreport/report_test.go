@@ -59,7 +59,7 @@ exit status 0
 {"Action":"skip","Package":"m/a","Test":"TestX"}
 {"Action":"pass","Package":"m/a"}
 exit status 0
-`, []string{"later: m/a: 2 tests, whose turn is in another gate (./test --all runs them): TestX, TestY\n"}, []string{"skipped:"}, "0 passed, 0 failed, 0 skipped, 2 later", 0},
+`, []string{"later: m/a: 2 tests that run in other gates (all run with ./test --all): TestX, TestY\n"}, []string{"skipped:"}, "0 passed, 0 failed, 0 skipped, 2 later", 0},
 		{"a subtest's failure is counted once", `{"Action":"start","Package":"m/a"}
 {"Action":"run","Package":"m/a","Test":"TestX"}
 {"Action":"run","Package":"m/a","Test":"TestX/a"}
