@@ -374,3 +374,37 @@ func TestReloadedServerIsAnotherOneWithItsConfigurationReadAgain(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A server that is started again twice while a call is made knows nothing of two sessions: the call, which it has not run, is made a third time, and no
+// fourth.
+func TestACallOutlivesTwoSessionsThatTheServerForgets(t *testing.T) {
+	for forgets, want := range map[int64]string{2: `{"a":1}`, 3: "knows nothing of us"} {
+		b := newBench(t)
+		var left, calls atomic.Int64
+		good := goodHandler(t, nil)
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return // the client has gone
+			}
+			if strings.Contains(string(body), `"tools/call"`) {
+				if calls.Add(1); left.Add(-1) >= 0 {
+					http.Error(w, "session not found", http.StatusNotFound)
+					return
+				}
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			good.ServeHTTP(w, r)
+		}))
+		t.Cleanup(srv.Close)
+		b.mustMount(t, behind(srv.URL))
+		left.Store(forgets)
+		out, err := b.call(t.Context(), "echo", `{"a":1}`)
+		if err != nil {
+			out = err.Error()
+		}
+		if !strings.Contains(out, want) || calls.Load() != 3 {
+			t.Errorf("forgotten %d times, called %d times: %s", forgets, calls.Load(), out)
+		}
+	}
+}
