@@ -3,12 +3,9 @@
 package sandbox
 
 import (
-	"errors"
 	"io"
 	"os"
 )
-
-var errNoBoxes = errors.New("commands cannot be confined on this system")
 
 func landlockABI() int { return 0 }
 
