@@ -14,11 +14,17 @@ import (
 func (d *forks) leftBehind(children []types.UUID) string {
 	var names []string
 	for _, id := range children {
-		name := id.String()
-		if info, ok := d.Stored.Get(id); ok && info.PID != 0 {
-			if name = "PID " + info.PID.String(); info.Name != "" {
-				name += " (" + info.Name + ")"
+		name, called := id.String(), ""
+		if t, ok := d.Names.ByUUID(id); ok && t.PID != 0 {
+			switch name = "PID " + t.PID.String(); {
+			case t.Live != nil: // the index may not have it yet
+				called = t.Live.Name
+			case t.Info != nil:
+				called = t.Info.Name
 			}
+		}
+		if called != "" {
+			name += " (" + called + ")"
 		}
 		names = append(names, name)
 	}
