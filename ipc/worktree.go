@@ -40,7 +40,8 @@ type Worktree struct {
 	Head        string       `json:"head,omitempty"` // the commit that is checked out
 	Commits     int          `json:"commits"`        // since the base
 	Uncommitted bool         `json:"uncommitted"`
-	Files       []FileChange `json:"files"` // changed since the base, committed or not
+	Merged      bool         `json:"merged,omitempty"` // the branch BaseName has all of it; squashed or picked work is not known
+	Files       []FileChange `json:"files"`            // changed since the base, committed or not
 	Overlaps    []Overlap    `json:"overlaps,omitempty"`
 	Remote      string       `json:"remote,omitempty"`     // the one to push to
 	RemoteURL   string       `json:"remote_url,omitempty"` // without a password

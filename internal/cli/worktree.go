@@ -54,8 +54,9 @@ func worktreeListCmd(a *app) *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "list the work trees, and where they overlap",
 		Long: `Ls lists the git work trees that processes have, the oldest first: their branch, how many files are changed
-since their base, a + if some of that is not committed, and their directory. Below, it says which of them have
-changed the same files, so that merging both may conflict.`,
+since their base, a + if some of that is not committed, "merged" if the branch that it began on has all of it,
+and their directory. Below, it says which of them have changed the same files, so that merging both may
+conflict.`,
 		Example:     examples(`rnix worktree ls`, `rnix worktree ls --json | jq -r 'select(.overlaps) | .branch'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
@@ -96,6 +97,8 @@ func worktreeList(ctx context.Context, c *ipc.Client, out *output) error {
 			files = "?"
 		case w.Uncommitted:
 			files += "+"
+		case w.Merged:
+			files += " merged"
 		}
 		rows = append(rows, []cell{text(w.PID.String()), text(oneLine(w.Name)), text(w.State), text(oneLine(w.Branch)), text(files), text(oneLine(w.Dir))})
 	}

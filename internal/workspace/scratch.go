@@ -90,6 +90,7 @@ type Standing struct {
 	Base        Ref    // what was in it when its work began
 	Uncommitted bool   // Files is not what Head has
 	Commits     int    // since the base
+	Merged      bool   // the branch that its work began on has all of it; not known of work that was squashed or picked
 }
 
 // Survey looks at a work tree. Nothing in it is changed, and nothing in its repository: what git writes to look is in a store of ours.
@@ -113,7 +114,22 @@ func (k *Grove) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, er
 	if err == nil {
 		_, err = fmt.Sscan(plumbing.Line(out), &st.Commits)
 	}
+	if err == nil && st.Commits > 0 && !st.Uncommitted {
+		st.Merged, err = merged(ctx, k.git, id, t, s.head)
+	}
 	return st, err
+}
+
+// merged reports whether the branch that a work tree was made from has a commit. One that is not there any more has none.
+func merged(ctx context.Context, k *git, id types.UUID, t Tree, commit string) (bool, error) {
+	if t.BaseName == "" || t.BaseName == t.Branch {
+		return false, nil
+	}
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-list", "--max-count=1", commit, "^refs/heads/" + t.BaseName, "--"}})
+	if types.CodeOf(err) == types.ErrDriver {
+		return false, nil
+	}
+	return err == nil && plumbing.Line(out) == "", err
 }
 
 // filesOf returns a tree, in the store of the repository, of the files of a work tree. It goes with a sweep that comes later.

@@ -42,7 +42,7 @@ func (s *Service) describe(ctx context.Context, id types.UUID, t workspace.Tree)
 	}
 	st, err := s.Trees.git.Survey(ctx, id, t)
 	if err == nil {
-		w.Head, w.Commits, w.Uncommitted = st.Head, st.Commits, st.Uncommitted
+		w.Head, w.Commits, w.Uncommitted, w.Merged = st.Head, st.Commits, st.Uncommitted, st.Merged
 		w.Branch = st.Branch // "" where none is checked out: a push of the first one would lack the work
 		var changes []workspace.FileChange
 		if _, changes, err = s.Trees.git.Diff(ctx, st.Base, st.Files, workspace.DiffOpts{NamesOnly: true}); err == nil {
