@@ -31,6 +31,8 @@ type speech struct {
 	mu     sync.Mutex
 	voices [2]voice  // +checklocks:mu
 	parts  []stretch // +checklocks:mu
+	// Most answers have no more.
+	few [2]stretch // +checklocks:mu
 	// What may still be written into the log, in bytes.
 	room int // +checklocks:mu
 }
@@ -38,7 +40,7 @@ type speech struct {
 // voice is what a model thinks, or what it says aloud. The speech's lock guards it.
 type voice struct {
 	name  string // the category of its lines
-	clean *redact.Writer
+	clean redact.Writer
 	rest  string // the beginning of a character whose end has not come
 	text  []byte // without secrets
 	base  int    // what came before text, in bytes
@@ -59,8 +61,9 @@ func newSpeech(p *Process, events *event.Log, secrets *redact.Set, all *ears) *s
 	for i, name := range [...]string{thinking, output} {
 		v := &s.voices[i]
 		*v = voice{name: name}
-		v.clean = secrets.Writer(v)
+		v.clean.Reset(secrets, v)
 	}
+	s.parts = s.few[:0]
 	p.speech.Store(s)
 	return s
 }
@@ -95,7 +98,7 @@ func (s *speech) end() {
 	s.p.speech.CompareAndSwap(s, nil)
 	for i := range s.voices {
 		v := &s.voices[i]
-		_, _ = v.clean.Write([]byte(strings.ToValidUTF8(v.rest, "\uFFFD"))) // a voice takes all
+		_, _ = v.clean.WriteString(strings.ToValidUTF8(v.rest, "\uFFFD")) // a voice takes all
 		_ = v.clean.Flush()
 		s.linesLocked(v)
 		s.closeLocked(v)
@@ -132,13 +135,19 @@ func (v *voice) add(text string) {
 		}
 	}
 	v.rest = strings.Clone(text[whole:])
-	_, _ = v.clean.Write([]byte(strings.ToValidUTF8(text[:whole], "\uFFFD"))) // a voice takes all
+	_, _ = v.clean.WriteString(strings.ToValidUTF8(text[:whole], "\uFFFD")) // a voice takes all
 }
 
 // Write implements io.Writer for what was said, without its secrets.
 func (v *voice) Write(p []byte) (int, error) {
 	v.text = append(v.text, p...)
 	return len(p), nil
+}
+
+// WriteString is Write for a text.
+func (v *voice) WriteString(text string) (int, error) {
+	v.text = append(v.text, text...)
+	return len(text), nil
 }
 
 // linesLocked brings the lines of a voice into the log that are complete, and of one that is long what is there.

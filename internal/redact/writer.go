@@ -17,6 +17,22 @@ type Writer struct {
 // Writer returns a writer in front of to. Its user calls Flush at the end.
 func (s *Set) Writer(to io.Writer) *Writer { return &Writer{set: s, to: to} }
 
+// Reset makes w a new writer in front of to, for those that keep it within a value of theirs.
+func (w *Writer) Reset(s *Set, to io.Writer) { *w = Writer{set: s, to: to} }
+
+// WriteString is Write for a text.
+func (w *Writer) WriteString(text string) (int, error) {
+	if w.set.Empty() && w.held == "" {
+		return io.WriteString(w.to, text)
+	}
+	n := len(text)
+	text, w.held = w.held+text, ""
+	if err := w.pass(text, false); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
 // Write passes p on. It takes all of p unless the writer behind it fails.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.set.Empty() && len(w.held) == 0 {
