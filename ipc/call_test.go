@@ -282,7 +282,7 @@ func TestTheTableOfMethodsIsServed(t *testing.T) {
 	if err := json.Unmarshal(res, &table); err != nil {
 		t.Fatal(err)
 	}
-	if len(table.Data.Methods) != 3 || table.Data.Methods[1].Name != "echo" || table.Data.Methods[1].Request[0] != "text" {
+	if len(table.Data.Methods) != 3 || table.Data.Methods[1].Name != "echo" || table.Data.Methods[1].Request[0] != "text" || table.Data.Methods[1].Types["text"] != "string" {
 		t.Errorf("%+v", table.Data)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"io"
@@ -178,6 +179,53 @@ func fieldNames(t reflect.Type) []string {
 		}
 	}
 	return names
+}
+
+// fieldTypes returns of which JSON type each field of t is.
+func fieldTypes(t reflect.Type) map[string]string {
+	out := map[string]string{}
+	if t.Kind() != reflect.Struct {
+		return out
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if tag := tagOf(f); f.IsExported() && tag != "-" && (!f.Anonymous || tag != "") {
+			out[cmp.Or(tag, f.Name)] = jsonType(f.Type)
+		}
+	}
+	return out
+}
+
+// jsonType says how JSON writes a value of type t.
+func jsonType(t reflect.Type) string {
+	switch is := t.Implements; {
+	case t == reflect.TypeFor[time.Time]():
+		return "string (RFC 3339)"
+	case t == reflect.TypeFor[json.RawMessage]():
+		return "any"
+	case is(reflect.TypeFor[json.Marshaler]()):
+		return "any"
+	case is(reflect.TypeFor[encoding.TextMarshaler]()), t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return "string"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	case reflect.Slice, reflect.Array:
+		return "list of " + jsonType(t.Elem())
+	case reflect.Map:
+		return "object of " + jsonType(t.Elem())
+	case reflect.Struct:
+		return "object"
+	case reflect.Interface:
+		return "any"
+	}
+	return "integer"
 }
 
 // nearest returns the up to three names that are most like name, the nearest first.

@@ -205,13 +205,15 @@ type MethodInfo struct {
 	Doc     string   `json:"doc"`
 	Stream  bool     `json:"stream,omitempty"`
 	Request []string `json:"request"` // the fields of the request
+	// Types says of which JSON type each field is: string, integer, number, boolean, object, "list of string" and so on.
+	Types map[string]string `json:"types,omitempty"`
 }
 
 func (s *Server) table() MethodTable {
 	t := MethodTable{Version: Version, Methods: []MethodInfo{}}
 	for _, name := range slices.Sorted(maps.Keys(s.routes)) {
 		r := s.routes[name]
-		t.Methods = append(t.Methods, MethodInfo{Name: name, Path: "/" + Version + "/" + name, Doc: r.doc, Stream: r.stream != nil, Request: fieldNames(r.request)})
+		t.Methods = append(t.Methods, MethodInfo{Name: name, Path: "/" + Version + "/" + name, Doc: r.doc, Stream: r.stream != nil, Request: fieldNames(r.request), Types: fieldTypes(r.request)})
 	}
 	return t
 }
