@@ -26,6 +26,7 @@ type EnsureOptions struct {
 	MustOffline bool             // with Offline: rather start none than one that has a network
 	Online      func(why error)  // with Offline: if not nil, is told why a new one has the network of this machine
 	Progress    func(msg string) // if not nil, is told from the third second on what is being waited for
+	Started     func()           // if not nil, is called before Ensure returns a client of a daemon that it has started
 }
 
 // How Ensure waits.
@@ -98,6 +99,9 @@ func (e *starter) run(ctx context.Context) (*Client, error) {
 	for {
 		c, err := Connect(ctx, e.Socket)
 		if (err == nil && e.answers(ctx, c)) || err != nil && !nobodyListens(err) && !justDied(err) {
+			if err == nil && e.child != nil && e.Started != nil {
+				e.Started()
+			}
 			return c, err
 		}
 		if c := e.elsewhere(ctx); c != nil {

@@ -165,7 +165,10 @@ func TestDaemonThatRunsButDoesNotListenIsWaitedForByName(t *testing.T) {
 	}
 	// When it is gone, the next one is started.
 	_ = lock.Close()
-	c, err := Ensure(t.Context(), daemonAt(socket))
+	began := 0
+	o = daemonAt(socket)
+	o.Started = func() { began++ }
+	c, err := Ensure(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,6 +176,14 @@ func TestDaemonThatRunsButDoesNotListenIsWaitedForByName(t *testing.T) {
 	p, err := Call(t.Context(), c, Ping, Empty{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if other, err := Ensure(t.Context(), o); err != nil { // it runs now, and is not started by this
+		t.Error(err)
+	} else {
+		_ = other.Close()
+	}
+	if began != 1 {
+		t.Errorf("it was told %d times that a daemon was started", began)
 	}
 	endDaemon(t, socket, p.PID)
 }

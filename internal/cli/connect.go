@@ -39,15 +39,18 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	began, starts := time.Now(), false
 	for tries := 1; ; tries++ {
-		c, err := reach(ctx, a, p, func(msg string) { a.out.talk("[kernel] %s", msg) })
+		c, err := reach(ctx, a, p, func(msg string) { a.out.talk("[kernel] %s", msg) }, func() { starts = true })
 		if err != nil {
 			return nil, misplaced(unreachable(err), p)
 		}
 		a.connected(ctx, c)
 		again, err := outlasts(ctx, a, c, p.DataDir)
 		if !again && err == nil {
+			if starts {
+				withDashboard(ctx, a, c.Socket())
+			}
 			return c, nil
 		}
 		if again && tries == maxConnects {
@@ -68,8 +71,8 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 }
 
 // reach returns a client of the daemon. Inside a process that is over its channel or its road, and no daemon is started; if neither arrived
-// here, the socket may still be reached. Else the daemon is started if none runs; progress may be nil.
-func reach(ctx context.Context, a *app, p statehome.Places, progress func(string)) (*ipc.Client, error) {
+// here, the socket may still be reached. Else the daemon is started if none runs, which started is told; both functions may be nil.
+func reach(ctx context.Context, a *app, p statehome.Places, progress func(string), started func()) (*ipc.Client, error) {
 	inherited, lack := ipc.Inherited(a.getenv, p.DataDir)
 	switch {
 	case inherited != "":
@@ -77,7 +80,7 @@ func reach(ctx context.Context, a *app, p statehome.Places, progress func(string
 	case types.CodeOf(lack) == types.ErrInvalid:
 		return nil, lack
 	}
-	c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ, Progress: progress})
+	c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ, Progress: progress, Started: started})
 	return c, withMend(err, errorText(lack))
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -37,7 +38,8 @@ once, and opens it if there is a desktop. Enter in its terminal shows another li
 
 With --detach it runs in the background, also when the terminal is closed and the daemon is started again,
 and its address stays; if one runs there already, its address is printed. A browser that was let in lets others
-in on the page System.
+in on the page System. With "web: {port: 7718}" in your config.yaml that is done for you whenever the daemon is
+started.
 
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
 What a page starts has the environment of this command, keys of model providers included.`,
@@ -45,13 +47,15 @@ What a page starts has the environment of this command, keys of model providers 
 		Annotations: exits("0 1 2 11 130"),
 		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.chosen = c.Flags().Changed("port")
+			if o.chosen = c.Flags().Changed("port"); !o.chosen {
+				o.port = cmp.Or(wantedPort(a), o.port)
+			}
 			return o.run(c.Context())
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.IntVar(&o.port, "port", web.DefaultPort, "where to listen; 0 = any that is free, as is the case when the default is taken")
+	f.IntVar(&o.port, "port", web.DefaultPort, "where to listen; 0 = any that is free, as is the case when the default (or web.port of config.yaml) is taken")
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background: print the link and the PID, and leave it to serve")
 	f.BoolVar(&o.behind, "background", false, "be the program that --detach starts")
 	_ = f.MarkHidden("background")

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/web"
+	"rnix/runtime/statehome"
 	"rnix/types"
 )
 
@@ -62,13 +64,28 @@ func (o *webOptions) background(ctx context.Context, dir string) error {
 		a.out.talk("it runs in the background already, as PID %d; a browser that was let in lets others in on the page System; end it with: kill %d", r.PID, r.PID)
 		return nil
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return types.Errorf(types.ErrInternal, "Background", "", "the path of this program is unknown: %w", err)
-	}
-	line, err := web.Background(ctx, exe, a.host.Dir, []string{"web", "--json", "--no-open", "--background", "--port", strconv.Itoa(o.port)}, a.host.Environ)
+	ready, err := launchDashboard(ctx, a, o.port)
 	if err != nil {
 		return err
+	}
+	if a.out.json() {
+		a.out.object(&ready)
+		return nil
+	}
+	a.out.print("dashboard  " + ready.Link + "\n")
+	a.out.talk("the link lets one browser in, once; the dashboard runs in the background as PID %d and is ended with: kill %d", ready.PID, ready.PID)
+	return nil
+}
+
+// launchDashboard starts the dashboard as another program, and returns where it is.
+func launchDashboard(ctx context.Context, a *app, port int) (webReady, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return webReady{}, types.Errorf(types.ErrInternal, "Background", "", "the path of this program is unknown: %w", err)
+	}
+	line, err := web.Background(ctx, exe, a.host.Dir, []string{"web", "--json", "--no-open", "--background", "--port", strconv.Itoa(port)}, a.host.Environ)
+	if err != nil {
+		return webReady{}, err
 	}
 	var ready struct {
 		webReady
@@ -76,15 +93,33 @@ func (o *webOptions) background(ctx context.Context, dir string) error {
 	}
 	switch err := json.Unmarshal([]byte(line), &ready); {
 	case err != nil:
-		return types.Errorf(types.ErrInternal, "Background", "", "what the dashboard says is not understood: %w", err)
+		return webReady{}, types.Errorf(types.ErrInternal, "Background", "", "what the dashboard says is not understood: %w", err)
 	case ready.Error != nil:
-		return ready.Error.FromWire()
+		return webReady{}, ready.Error.FromWire()
 	}
-	if a.out.json() {
-		a.out.object(&ready.webReady)
-		return nil
+	return ready.webReady, nil
+}
+
+// wantedPort is web.port of the user's config.yaml: where the dashboard is whenever the daemon runs; 0 = nothing is said.
+func wantedPort(a *app) int {
+	dir, err := statehome.ConfigDir(a.env)
+	if err != nil {
+		return 0
 	}
-	a.out.print("dashboard  " + ready.Link + "\n")
-	a.out.talk("the link lets one browser in, once; the dashboard runs in the background as PID %d and is ended with: kill %d", ready.PID, ready.PID)
-	return nil
+	return config.Load(config.Sources{UserDir: dir, Home: a.getenv("HOME")}).WebPort.V
+}
+
+// withDashboard starts the dashboard that config.yaml wants beside a daemon that was just started, if none runs. Why it cannot run is said;
+// the command goes on.
+func withDashboard(ctx context.Context, a *app, socket string) {
+	port := wantedPort(a)
+	if port == 0 || inBackground(filepath.Dir(socket)) != nil {
+		return
+	}
+	ready, err := launchDashboard(ctx, a, port)
+	if err != nil {
+		a.out.warn("the dashboard (web.port of config.yaml) is not there: " + errorText(err))
+		return
+	}
+	a.out.talk("[kernel] dashboard %s", ready.Link)
 }

@@ -96,6 +96,7 @@ type Config struct {
 	Sandbox       Sandbox
 	Notify        Notify
 	Search        Search
+	WebPort       Value[int]     // of the dashboard that is started with the daemon; 0 = none is. The user's only
 	Permissions   []permit.Rules // of the user, and of the project
 	Problems      Problems
 }
@@ -121,7 +122,7 @@ func Load(s Sources) Config {
 	c.heartbeatDefaults()
 	c.platformDefaults()
 	c.sandboxDefaults()
-	c.Notify, c.Search = notifyDefaults(), searchDefaults()
+	c.Notify, c.Search, c.WebPort = notifyDefaults(), searchDefaults(), Value[int]{0, FromDefault}
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

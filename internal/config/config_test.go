@@ -75,7 +75,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[types.Memory]{0, "default"}, Value[types.Tasks]{0, "default"}},
 			Notify: Notify{Value[[]string]{[]string{"ask", "failed", "suspended", "done"}, "default"}, Value[[]string]{nil, "default"}, Value[bool]{false, "default"},
 				Value[string]{"", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{agent.Duration(5 * time.Second), "default"}},
-			Search: Search{Engine: Value[string]{"", "default"}, URL: Value[string]{"", "default"}},
+			Search: Search{Engine: Value[string]{"", "default"}, URL: Value[string]{"", "default"}}, WebPort: Value[int]{0, "default"},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -102,7 +102,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 	want.heartbeatDefaults()
 	want.platformDefaults()
 	want.sandboxDefaults()
-	want.Notify, want.Search = notifyDefaults(), searchDefaults()
+	want.Notify, want.Search, want.WebPort = notifyDefaults(), searchDefaults(), Value[int]{0, FromDefault}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}
@@ -240,7 +240,7 @@ func TestTheExamplesInTheStarterFilesAreRight(t *testing.T) {
 			files[name] = uncommented(text)
 		}
 		if _, own, _ = strings.Cut(own, "\n"); own != "" {
-			if c := Load(sources(t, map[string]string{"user/config.yaml": uncommented(own)})); len(c.Problems) != 0 || c.Search.Engine.V != "brave" {
+			if c := Load(sources(t, map[string]string{"user/config.yaml": uncommented(own)})); len(c.Problems) != 0 || c.Search.Engine.V != "brave" || c.WebPort.V != 7718 {
 				t.Errorf("%s, for the user: %v\n%s", name, c.Problems, own)
 			}
 		}

@@ -225,6 +225,13 @@ func (c *Config) apply(l layer, s sink) {
 	c.applyPermissions(l, s)
 	c.Notify.apply(&l.Notify, s)
 	c.Search.apply(&l.Web.Search, s)
+	if v := l.Web.Port; v != nil && s.usersOnly("web.port") {
+		if *v != 0 && (*v < 1024 || *v > 65535) {
+			s.problem("web.port", "%d is no port that the dashboard can have; use one from 1024 to 65535, such as 7718, or 0 for none", *v)
+		} else {
+			c.WebPort = Value[int]{*v, s.origin("web.port")}
+		}
+	}
 }
 
 // limit takes over a limit of which 0 means that there is none.

@@ -44,6 +44,7 @@ type searchLayer struct {
 
 type webLayer struct {
 	Search searchLayer `yaml:"search"`
+	Port   *int        `yaml:"port"`
 }
 
 // empty reports whether nothing is said.
