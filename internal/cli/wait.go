@@ -63,11 +63,27 @@ func wait(ctx context.Context, f *follower, out *output, targets []string, timeo
 			}
 			err = showEnd(out, &r, nil, nil, false)
 		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
-			err = withMend(types.Errorf(types.ErrTimeout, "Wait", targets[i], "it has not ended within %s", timeout), "it still works; see: rnix ps")
+			err = withMend(types.Errorf(types.ErrTimeout, "Wait", targets[i], "it has not ended within %s", timeout), stillThere(ctx, f.client, targets[i]))
 		}
 		first = firstError(out, first, err, len(targets) > 1)
 	}
 	return first
+}
+
+// stillThere says what a process does that has not ended in time, and what helps.
+func stillThere(ctx context.Context, c *ipc.Client, target string) string {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	p, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: target})
+	switch {
+	case err != nil:
+		return "see: rnix ps"
+	case p.Why() == types.SuspendAsk:
+		return "it waits for an answer; see: rnix asks"
+	case p.State == suspended:
+		return "it is suspended" + with(": ", oneLine(p.Wait)) + "; see: rnix ps"
+	}
+	return "it still works; see: rnix ps"
 }
 
 // headResult says whose the following result is, as head and tail do for files.
