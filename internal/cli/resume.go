@@ -305,6 +305,7 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 			out.object(&r)
 		}
 		showResumed(out, &r, false)
+		out.talk("[kernel] PID %d works on its own; see: rnix log -f %d, rnix wait %d", r.PID, r.PID, r.PID)
 		return nil
 	}
 	fl, err := following(o.app, c)
