@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"rnix/internal/price"
 	"rnix/ipc"
@@ -63,17 +64,17 @@ func familyLines(ids []types.UUID, by map[types.UUID]*ipc.Family) (lines []strin
 			continue
 		}
 		told = append(told, f.Start)
-		who, n := "", 0
+		var who []string
 		for _, other := range ids {
 			if o := by[other]; o != nil && o.Forks != nil && o.Start == f.Start {
-				who, n = who+", "+o.PID.String(), n+1
+				who = append(who, o.PID.String())
 			}
 		}
-		word := "PID"
-		if n > 1 {
-			word = "PIDs"
+		whose := "PID " + who[0] + " with all forks of its start"
+		if last := len(who) - 1; last > 0 {
+			whose = "PIDs " + strings.Join(who[:last], ", ") + " and " + who[last] + ", which have one start, with all its forks"
 		}
-		lines = append(lines, fmt.Sprintf("%s %s with all forks of one start: %s", word, who[2:], sumText(f.Forks)))
+		lines = append(lines, whose+": "+sumText(f.Forks))
 	}
 	return lines
 }
