@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"fmt"
 	"time"
 
 	"rnix/internal/permit"
@@ -193,6 +194,9 @@ type Proc struct {
 	MCPDown []string `json:"mcp_down,omitempty"`
 	// FailedUnknown says that it is not known how many of its calls failed: an earlier version has written its end, and did not count them.
 	FailedUnknown bool `json:"failed_calls_unknown,omitempty"`
+	// OriginUUID is what a fork was made from, and OriginStep the last step that it has of that.
+	OriginUUID types.UUID `json:"origin_uuid,omitzero"`
+	OriginStep int        `json:"origin_step,omitempty"`
 	// Taken is what a fork has of its origin, which has used it: sums leave it out; null = nothing.
 	Taken *Taken `json:"taken,omitempty"`
 }
@@ -211,6 +215,14 @@ func (p *Proc) Own() Taken {
 		own = Taken{max(own.Tokens-t.Tokens, 0), max(own.CostUSD-t.CostUSD, 0), max(own.Unpriced-t.Unpriced, 0)}
 	}
 	return own
+}
+
+// Task returns what the process is to do, for lists. The forks of one start have the same intent: each says in front of it where it began.
+func (p *Proc) Task() string {
+	if p.OriginUUID == (types.UUID{}) {
+		return p.Intent
+	}
+	return fmt.Sprintf("[fork from step %d] %s", p.OriginStep, p.Intent)
 }
 
 // Why returns why the process is suspended, or what a running one waits for; "" = for nothing, or for what only its words say.

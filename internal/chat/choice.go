@@ -144,5 +144,5 @@ func pickLine(t *tui.Theme, p *ipc.Proc, age string) string {
 		state = "ended"
 	}
 	model := cmp.Or(p.Model, p.Provider)
-	return fmt.Sprintf("%6s %-9s %8s  %s  %s%s", p.PID, state, age, tui.Pad(t, tui.Cut(t, tui.Line(t, model), pickModel), pickModel), tui.Line(t, p.Intent), with("  ", tui.Line(t, p.Name)))
+	return fmt.Sprintf("%6s %-9s %8s  %s  %s%s", p.PID, state, age, tui.Pad(t, tui.Cut(t, tui.Line(t, model), pickModel), pickModel), tui.Line(t, p.Task()), with("  ", tui.Line(t, p.Name)))
 }

@@ -253,7 +253,7 @@ func stepsOf(p *ipc.Proc) string {
 const intentMax = 160
 
 func intentText(p *ipc.Proc, width int) string {
-	s := oneLine(p.Intent)
+	s := oneLine(p.Task())
 	if p.Kind != "" {
 		s = strings.TrimSpace(oneLine(p.Agent) + " " + s) // a run of a workflow has no agent
 	} else if p.Agent != "" && p.Agent != "assistant" {

@@ -24,7 +24,7 @@ const (
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitKind: i.ReasonKind, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
-		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), ClockPaused: i.Still, PendingSignals: i.Pending, MCPDown: i.MCPDown, Taken: taken(i.Origin, i.Spending, &i.ProcStatus),
+		Estimated: i.Estimated, UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(), ClockPaused: i.Still, PendingSignals: i.Pending, MCPDown: i.MCPDown, OriginUUID: i.Origin, OriginStep: i.OriginStep, Taken: taken(i.Origin, i.Spending, &i.ProcStatus),
 	}
 	p.UpdatedAt = i.EndedAt
 	if h := i.Hand; h != nil {
@@ -50,7 +50,7 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 	}
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: state, Wait: waits.SuspendReason, WaitKind: waits.Why(), WaitUntil: i.WakeAt, WaitSince: paused,
-		Estimated: Estimated(i), UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(), Taken: taken(i.OriginUUID, i.Spending, &i.ProcStatus),
+		Estimated: Estimated(i), UnpricedModels: Unpriced(i.Spending, &i.ProcStatus), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(), OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Taken: taken(i.OriginUUID, i.Spending, &i.ProcStatus),
 	}
 	p.PausedAt = paused
 	if n, known := i.OwnFailed(); !known && n == 0 && i.FailedCalls == 0 {

@@ -152,7 +152,7 @@ func (t *Theme) modelName(p *ipc.Proc) string {
 
 // name is what a process is called, on one line: its name and what it is to do.
 func (t *Theme) name(p *row) string {
-	s := t.line(p.Intent)
+	s := t.line(p.Task())
 	if p.Kind != "" {
 		s = t.line(p.Agent + " " + p.Intent)
 	}

@@ -65,7 +65,7 @@ await scenario(async ({ page }) => {
   // What it has used with its child, and with its fork; in the list, too.
   await at(`/process/${ids.builder}/summary`);
   await page.locator('.family', { hasText: 'with its descendants: 2 processes' }).waitFor();
-  await page.locator('.family', { hasText: 'with all forks of one start: 3 processes' }).waitFor();
+  await page.locator('.family', { hasText: 'with all forks of its start: 3 processes' }).waitFor();
   want(/with its descendants: 2 processes\s+[\d.k]+ tokens\s+cost \$0\.\d+/.test(await text('.head')), 'the sum: ' + (await text('.head')));
   await shot(page, 'process-family');
   await at('/');

@@ -103,6 +103,8 @@ await scenario(async ({ page, problems }) => {
   want((await page.locator('.talk a:not([href^="#/"]), .talk img, .talk script, .talk iframe, .talk b:not(.tool):not(header b)').count()) === 0, 'it became markup');
   for (const sign of ['<script>', '<img src=x', '(javascript:', '‹U+202E›', '␛[31m', 'https://evil.example/']) want((await talk()).includes(sign), `${sign} is not seen`);
   await page.locator('.act', { hasText: 'made.txt' }).locator('.diff .add').first().waitFor();
+  const whole = page.locator('.act', { hasText: 'The whole file, as it was written.' }).getByRole('link', { name: 'What step 1 changed' });
+  want((await whole.getAttribute('href')).endsWith('/files?to=1'), 'it leads to ' + await whole.getAttribute('href'));
   await inForms(page, 'talk-markdown');
 
   // What the kernel says to the agent is the system's, and no person's.

@@ -9,7 +9,7 @@ import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { answerText, askText, byCall, changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
-import { peers, sharing, together } from '../src/lib/compare.js';
+import { neighbours, peers, sharing, together } from '../src/lib/compare.js';
 import { reason } from '../src/lib/say.js';
 import { away } from '../src/lib/advice.js';
 import { atOnce, callsNow } from '../src/lib/traffic.js';
@@ -406,6 +406,16 @@ test('agents side by side that share a directory are named', () => {
   assert.deepEqual(sharing(places, 'c'), []);
   assert.deepEqual(sharing(places, 'd'), []); // a directory that is not known is shared by none
   assert.deepEqual(sharing(places, 'z'), []);
+});
+
+test('who worked in a directory at the same time is named', () => {
+  const at = (h) => `2026-01-01T0${h}:00:00Z`;
+  const one = { uuid: 'a', pid: 1, work_dir: '/d', state: 'dead', created_at: at(2), updated_at: at(4) };
+  const other = (pid, from, to, more) => ({ uuid: 'u' + pid, pid, work_dir: '/d', state: 'dead', created_at: at(from), updated_at: at(to), ...more });
+  const all = [one, other(9, 3, 5), other(2, 0, 1), other(3, 5, 6), other(4, 0, 9), other(5, 1, 1, { state: 'running' }), other(6, 1, 1, { state: 'suspended' }), other(7, 3, 3, { work_dir: '/e' }), other(8, 3, 3, { kind: 'supervisor' })];
+  assert.deepEqual(neighbours(all, one), [4, 5, 9]);
+  assert.deepEqual(neighbours(all, { ...one, work_dir: undefined }), []); // a directory that is not known is shared by none
+  assert.deepEqual(neighbours(all, { ...one, state: 'running' }), [3, 4, 5, 9]);
 });
 
 test('shares of the path that decided add up to a hundred', () => {

@@ -71,7 +71,7 @@ test('a call stands with its result, and says what it is about', () => {
   assert.equal(about(m[1].tool_calls[0]), 'ls');
   assert.equal(about({ name: 'x', input: 'no json' }), 'no json');
   assert.deepEqual(edit(call('e', 'edit_file', { path: 'f', old: 'a\nb\nc', new: 'a\nB\nc' })), { path: 'f', lines: [' a', '-b', '+B', ' c'] });
-  assert.deepEqual(edit(call('w', 'Write', { file_path: 'f', content: 'x\ny\n' })), { path: 'f', lines: ['+x', '+y'] });
+  assert.deepEqual(edit(call('w', 'Write', { file_path: 'f', content: 'x\ny\n' })), { path: 'f', lines: ['+x', '+y'], whole: true });
   assert.equal(edit(call('s', 'shell', { command: 'ls' })), null);
   assert.equal(edit({ name: 'edit_file', input: '{"path":"f","old":', cut: 10 }), null);
   assert.deepEqual(changed('a\na', 'a'), [' a', '-a']);

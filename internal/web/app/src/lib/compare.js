@@ -8,6 +8,13 @@ export function sharing(places, uuid) {
   return own ? [...places].filter(([id, p]) => id !== uuid && p.dir === own).map(([, p]) => p.pid).sort((a, b) => a - b) : [];
 }
 
+// neighbours returns the PIDs, in their order, of the agents that worked in the directory of p while it did: what they have changed there is among its changes.
+export function neighbours(procs, p) {
+  if (!p.work_dir) return [];
+  const end = (o) => (o.state === 'running' || o.state === 'created' ? '~' : o.updated_at || o.created_at); // '~' stands behind each time
+  return procs.filter((o) => o.uuid !== p.uuid && !o.kind && o.work_dir === p.work_dir && o.created_at <= end(p) && p.created_at <= end(o)).map((o) => o.pid).sort((a, b) => a - b);
+}
+
 // peers returns the agents that have the task of one, itself among them, the newest first.
 export function peers(procs, uuid) {
   const { intent, kind } = procs.find((p) => p.uuid === uuid) ?? {};

@@ -98,6 +98,9 @@ export function condition(p) {
 // labels returns the labels of a process on one line, ordered by key, as `rnix ps` shows them.
 export const labels = (p) => Object.keys(p.labels || {}).sort().map((k) => `${k}=${/[ "]/.test(p.labels[k]) ? JSON.stringify(p.labels[k]) : p.labels[k]}`).join(' ');
 
+// task returns what a process is to do, for lists; that of a fork says where it began, since the forks of one start have the same intent.
+export const task = (p) => (p.origin_uuid ? `[fork from step ${p.origin_step ?? 0}] ${p.intent || ''}` : p.intent || '');
+
 const text = (s) => (s || '').toLowerCase();
 
 // sorts are the columns by which rows can stand in order, each a function to a number or a text.

@@ -30,7 +30,8 @@ export function input(call) {
 
 const text = (v) => typeof v === 'string';
 
-// edit returns what a call changes in a file, {path, lines}, or null. Lines are those of a difference.
+// edit returns what a call changes in a file, {path, lines, whole}, or null. Lines are those of a difference; whole says that they are all that the
+// file has now, and what it had before is not known of the call.
 export function edit(call) {
   const v = input(call);
   if (!v) return null;
@@ -38,7 +39,7 @@ export function edit(call) {
   if (!text(path)) return null;
   const [old, now] = [v.old ?? v.old_string ?? v.oldString, v.new ?? v.new_string ?? v.newString];
   if (text(old) && text(now)) return { path, lines: changed(old, now) };
-  if (text(v.content) && /write/i.test(call.name)) return { path, lines: changed('', v.content) };
+  if (text(v.content) && /write/i.test(call.name)) return { path, lines: changed('', v.content), whole: true };
   return null;
 }
 

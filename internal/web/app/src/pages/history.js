@@ -1,7 +1,7 @@
 // The history: every process that there is a record of, alive or not, with search.
 import { html, useMemo, useRef, useEffect, useState } from '../lib/html.js';
 import { procs, clock } from '../lib/store.js';
-import { matches, misses, modelOf, fullModel, outcomeWhy, sorts, ended, took } from '../lib/fold.js';
+import { matches, misses, modelOf, fullModel, outcomeWhy, sorts, ended, task, took } from '../lib/fold.js';
 import { cost, costWhy, count, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
@@ -21,7 +21,7 @@ const is = { failed: (p) => p.exit && (p.exit.code ?? 0) !== 0, suspended: (p) =
 function Row({ p, style, n }) {
   return html`<div role="row" aria-rowindex=${n + 2} class="row" style=${style} data-pid=${p.pid}>
     <span role="gridcell" class="num pid">${p.pid}</span>
-    <span role="gridcell" class="what"><a class="title" href=${href('process', { id: p.uuid })}><${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" /></a></span>
+    <span role="gridcell" class="what"><a class="title" href=${href('process', { id: p.uuid })}><${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${task(p)} most=${160} class="intent" /></a></span>
     <span role="gridcell" class="state"><${Badge} p=${p} /> <${Line} value=${[ended(p) ? outcomeWhy(p.exit) : p.wait || p.exit?.reason, misses(p)].filter(Boolean).join(' · ')} most=${100} class="doing" /></span>
     <span role="gridcell" class="num step">${p.step}</span>
     <span role="gridcell" class="model" title=${line(fullModel(p), 200)}><${Line} value=${modelOf(p)} most=${60} /></span>

@@ -2,7 +2,7 @@
 import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
-import { arrange, ended, ending, fullModel, modelOf, paused, took } from '../lib/fold.js';
+import { arrange, ended, ending, fullModel, modelOf, paused, task, took } from '../lib/fold.js';
 import { age, cost, costWhy, count, dollars, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
@@ -98,7 +98,7 @@ class Row extends Component {
 function drawRow(row, p, place, here, pick, toggle, now, sum, why) {
   const asks = p.asked || waits(p);
   const to = href('process', { id: p.uuid });
-  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" />${sum ? html` <small class="sum" title=${why}><span aria-hidden="true">Σ</span><span class="sr">with its descendants</span> ${sum}</small>` : ''} <${Line} value=${p.intent} most=${160} class="intent" />${p.sandbox === 'off' && !p.kind ? html` <small title="Its commands are not confined">sandbox off</small>` : ''}`;
+  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" />${sum ? html` <small class="sum" title=${why}><span aria-hidden="true">Σ</span><span class="sr">with its descendants</span> ${sum}</small>` : ''} <${Line} value=${task(p)} most=${160} class="intent" />${p.sandbox === 'off' && !p.kind ? html` <small title="Its commands are not confined">sandbox off</small>` : ''}`;
   return html`<div role="row" aria-rowindex=${row.n + 2} aria-selected=${here} aria-level=${row.level} aria-expanded=${row.kids ? row.open : undefined}
       class=${'row' + (here ? ' here' : '') + (row.dim ? ' dim' : '')} style=${place} onMouseDown=${pick} data-pid=${p.pid}>
     <span role="gridcell" class="num pid">${p.pid}</span>

@@ -38,11 +38,11 @@ const tabs = [
   { name: 'lineage', text: 'Lineage', View: Lineage },
 ];
 
-// Together says what a process has used with its descendants, and with all forks of one start, if it has any.
+// Together says what a process has used with its descendants, and with all forks of its start, if it has any.
 function Together({ id, turn }) {
   const f = useCall('families', { targets: [id] }, { on: `${turn} ${procs.value.turn}`, every: 3000 }).data?.families[0];
   const line = (of, l) => l && html`<p class="glance family"><span>${of}: ${sumParts(l)[0]}</span>${sumParts(l).slice(1).map((t) => html` <span>${t}</span>`)}</p>`;
-  return html`${line('with its descendants', f?.with_descendants)}${line('with all forks of one start', f?.with_forks)}`;
+  return html`${line('with its descendants', f?.with_descendants)}${line('with all forks of its start', f?.with_forks)}`;
 }
 
 function Head({ p, id, tab }) {

@@ -3,7 +3,9 @@ import { html, useMemo, useRef } from '../../lib/html.js';
 import { count } from '../../lib/format.js';
 import { href, go } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
+import { neighbours } from '../../lib/compare.js';
 import { ended } from '../../lib/fold.js';
+import { procs } from '../../lib/store.js';
 import { diffCommand } from '../../lib/advice.js';
 import { Answer, Table } from '../../ui/answer.js';
 import { Lines } from '../../ui/lines.js';
@@ -41,7 +43,9 @@ export function Files({ id, p, query, turn }) {
   const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
   const tree = useRef(false); // it has a git work tree: a difference from its beginning says so
   tree.current ||= Boolean(of.data?.from.base);
+  const others = useMemo(() => neighbours([...procs.value.rows.values()], p), [procs.value, p]);
   return html`${tree.current && html`<${Tree} id=${id} p=${p} turn=${turn} />`}<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} placeholder="start" value=${from || ''} onChange=${(e) => at(e.target.value, to)} /></label>
       <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
+    ${others.length > 0 && html`<p class="problem">${others.length === 1 ? 'PID' : 'PIDs'} ${others.slice(0, 8).join(', ')}${others.length > 8 ? ` and ${others.length - 8} more` : ''} worked in this directory at the same time: these changes may be the work of any of them.</p>`}
     <${Answer} of=${of} calm draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
 }

@@ -41,7 +41,8 @@ function Input({ c }) {
 }
 
 // Act is a call: folded but for what it changes in files, or hands over at the end. working says that its result may still come, and ask is what a person was asked about it.
-function Act({ c, r, id, step, working, ask }) {
+// at is the step that it belongs to.
+function Act({ c, r, id, step, at, working, ask }) {
   const handed = result(c), change = r?.is_error ? null : edit(c); // a failed one has changed nothing
   if (handed !== null && !r?.is_error) return html`<div class="handed"><small>Result</small><${Markdown} value=${handed} /></div>`;
   const waits = working && ask && !ask.answer;
@@ -53,7 +54,7 @@ function Act({ c, r, id, step, working, ask }) {
       ${!change && html`<${Input} c=${c} />`}${r && html`<${Result} m=${r} id=${id} step=${step} />`}</details>
     ${ask?.answer && html`<p class="answered"><${Line} value=${answerText(ask)} most=${400} /> <small>${moment(ask.answer.time)}</small></p>`}
     <${Previews} of=${r?.attachments} id=${id} />
-    ${change && html`<${Lines} lines=${change.lines} start=${few} label=${'Change of ' + change.path.slice(0, 200)} />`}
+    ${change && html`<${Lines} lines=${change.lines} start=${few} label=${'Change of ' + change.path.slice(0, 200)} />${change.whole && r && at > 0 ? html`<small>The whole file, as it was written. <a href=${href('process', { id, tab: 'files' }, { from: at > 1 ? at - 1 : undefined, to: at })}>What step ${at} changed</a></small>` : ''}`}
   </div>`;
 }
 
@@ -75,7 +76,7 @@ export function Message({ m, calls = [], id, step = 0, thought = '', working = f
     <header><b>${name}</b> <small>${froms[m.from] || ''} ${m.step ? html`<a href=${href('process', { id, tab: 'steps' }, { step: m.step })}>${m.role === 'user' ? 'after ' : ''}step ${m.step}</a>` : ''} ${moment(m.time)}${m.is_error ? html` <span class="badge bad">error</span>` : ''}${m.shortened ? ' · shortened by a compaction' : ''}</small></header>
     ${thought && html`<${Thought} text=${thought} />`}
     ${body}
-    ${calls.map(({ call: c, result: r }) => html`<${Act} key=${c.id} c=${c} r=${r} id=${id} step=${step} working=${working} ask=${asks.get(c.id)} />`)}
+    ${calls.map(({ call: c, result: r }) => html`<${Act} key=${c.id} c=${c} r=${r} id=${id} step=${step} at=${m.step} working=${working} ask=${asks.get(c.id)} />`)}
   </article>`;
 }
 
