@@ -331,7 +331,12 @@ func undo(m *Model, _ string) tea.Cmd {
 					return m.fail(err)
 				}
 				m.block("note")
-				m.print(paint(m.t, dim, fmt.Sprintf("%s written, %d removed%s", plural(r.Written, "file", "files"), r.Removed, with("; take it back with: ", tui.Line(m.t, r.Undo)))))
+				done := fmt.Sprintf("%s written, %d removed", plural(r.Written, "file", "files"), r.Removed)
+				if r.Undo == "" {
+					m.print(paint(m.t, dim, done))
+				} else { // on a line of its own: it holds a UUID, which a line end would break
+					m.print(paint(m.t, dim, done+"; take it back with:"), paint(m.t, dim, tui.Line(m.t, r.Undo)))
+				}
 				undone(m, last)
 				return nil
 			})
