@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -148,7 +149,11 @@ func advices(t *testing.T) []string {
 
 // goTexts returns the texts in a Go file but those of help. What is put into a text stands there as %s.
 func goTexts(path string) ([]string, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	src, err := os.ReadFile(path)
+	if err != nil || !slices.ContainsFunc([]string{"rnix ", "git ", "kill -"}, func(s string) bool { return bytes.Contains(src, []byte(s)) }) {
+		return nil, err // no command stands in it
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func TestListsShowWhatAProcessIsResumedFrom(t *testing.T) {
 		}
 		return cmp.Diff(a, b)
 	}
-	for seed := range soak.Pick(t, "histories of 40 random records", uint64(100), 1000) {
+	for seed := range soak.Pick(t, "histories of 40 random records", uint64(50), 1000) {
 		w := &anyMarkers{r: rand.New(rand.NewPCG(seed, 1)), at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), fork: seed % 3 * 4}
 		s, h := new(State), &step.History{UUID: id}
 		for range 40 {
