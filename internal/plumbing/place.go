@@ -1,6 +1,7 @@
 package plumbing
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +109,9 @@ const Initializing = "initializing"
 // Locked returns why a work tree is locked, by its git directory. It is not if the error is os.ErrNotExist.
 func Locked(gitDir string) (why string, err error) {
 	b, err := Beginning(filepath.Join(gitDir, "locked"), MostText)
+	if errors.Is(err, errIrregular) { // it counts all the same
+		err = nil
+	}
 	return strings.TrimSpace(string(b)), err
 }
 

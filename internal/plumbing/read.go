@@ -18,23 +18,13 @@ const MostText = 1 << 16
 // ReadFile reads a file of a repository, and returns what it was. Agents can write there: a pipe in its place is not waited for, and what is not
 // a regular file (as /dev/zero, to which a link can lead) or has more than most bytes is an error, a *fs.PathError.
 func ReadFile(path string, most int64) ([]byte, fs.FileInfo, error) {
-	info, err := os.Stat(path) // before it is opened, which some devices take for a request
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := readable(path, info, most); err != nil {
-		return nil, nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := open(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err == nil { // it may have been replaced
-		err = readable(path, info, most)
-	}
-	if err != nil {
-		return nil, nil, err
+	if info.Size() > most {
+		return nil, nil, tooLong(path, most)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most { // it grows
@@ -43,15 +33,34 @@ func ReadFile(path string, most int64) ([]byte, fs.FileInfo, error) {
 	return b, info, err
 }
 
-// readable returns why a file is not to be read.
-func readable(path string, info fs.FileInfo, most int64) error {
-	switch {
-	case !info.Mode().IsRegular():
-		return &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file: remove it")}
-	case info.Size() > most:
-		return tooLong(path, most)
+// errIrregular is why a pipe or a device is not read at all.
+var errIrregular = errors.New("not a regular file: remove it")
+
+// open opens a regular file for reading. It waits for nobody.
+func open(path string) (*os.File, fs.FileInfo, error) {
+	info, err := os.Stat(path) // before it is opened, which some devices take for a request
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil
+	if info.IsDir() {
+		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	}
+	irregular := &fs.PathError{Op: "read", Path: path, Err: errIrregular}
+	if !info.Mode().IsRegular() {
+		return nil, nil, irregular
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() { // it was replaced
+		err = irregular
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 func tooLong(path string, most int64) error {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestOnlyRegularFilesOfBoundedLengthAreRead(t *testing.T) {
@@ -35,6 +36,42 @@ func TestOnlyRegularFilesOfBoundedLengthAreRead(t *testing.T) {
 	}
 	if _, _, err := ReadFile(at("none"), 3); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A pipe that a program keeps open has no end.
+func TestNothingIsReadOfAPipeThatIsKeptOpen(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"HEAD", "packed-refs", "locked", "log"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close() // which ends also whoever reads
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "logs"), 0o700), os.Rename(filepath.Join(dir, "log"), filepath.Join(dir, "logs", "HEAD"))); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		if name := Branch(dir); name != "" || MayHaveRefs(dir, "refs/rnix/") {
+			t.Errorf("branch %q, or it has references", name)
+		}
+		if _, err := Locked(dir); err != nil {
+			t.Error(err)
+		}
+		if moves, whole, err := ReadLog(dir, "HEAD"); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the log is read: %v, whole: %v, %v", moves, whole, err)
+		}
+	}()
+	select {
+	case <-read:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for whoever has the pipe open")
 	}
 }
 

@@ -2,19 +2,20 @@ package plumbing
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // most is how many bytes of a file of git's are read.
 const most = 64 << 20
 
-// Beginning returns at most so many bytes of a file. It never waits, whatever has taken the file's place.
+// Beginning returns at most so many bytes of a regular file. It never waits, whatever has taken the file's place: of a pipe that a program keeps open
+// and writes nothing to, a read would.
 func Beginning(path string, max int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, _, err := open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func MayHaveRefs(gitDir, prefix string) bool {
 	}
 	b, err := Beginning(filepath.Join(gitDir, "packed-refs"), most)
 	if err != nil {
-		return !os.IsNotExist(err)
+		return !os.IsNotExist(err) && !errors.Is(err, errIrregular) // git would wait for a pipe
 	}
 	return len(b) == most || bytes.Contains(b, []byte(" "+prefix))
 }
