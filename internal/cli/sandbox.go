@@ -15,6 +15,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/egress"
 	"rnix/internal/hosts"
+	"rnix/internal/plumbing"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 	"rnix/ipc"
@@ -120,10 +121,7 @@ func sandboxPlace(a *app, dir, temp string) (sandbox.Place, error) {
 	if home := a.getenv("HOME"); filepath.IsAbs(home) {
 		place.Home = filepath.Clean(home)
 	}
-	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, func(path string) (string, error) {
-		text, err := os.ReadFile(path)
-		return string(text), err
-	}, append([]string{place.Home}, place.Private...)...)
+	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, plumbing.ReadText, append([]string{place.Home}, place.Private...)...)
 	return place, nil
 }
 

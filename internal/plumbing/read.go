@@ -33,6 +33,12 @@ func ReadFile(path string, most int64) ([]byte, fs.FileInfo, error) {
 	return b, info, err
 }
 
+// ReadText is ReadFile for one of git's small files, for callers who want its text alone.
+func ReadText(path string) (string, error) {
+	b, _, err := ReadFile(path, MostText)
+	return string(b), err
+}
+
 // errIrregular is why a pipe or a device is not read at all.
 var errIrregular = errors.New("not a regular file: remove it")
 

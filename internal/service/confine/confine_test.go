@@ -2,12 +2,15 @@ package confine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,6 +90,44 @@ func (w *world) can(rung sandbox.Rung) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.host = sandbox.Host{Key: sandbox.HostKey(""), ABI: 6, Program: "/usr/bin/bwrap", Bwrap: sandbox.Proof{Proved: rung == sandbox.RungBwrap}, Landlock: sandbox.Proof{Proved: rung == sandbox.RungLandlock}}
+}
+
+// What an agent has put where git's file .git belongs keeps no other one from starting commands, and takes no memory.
+func TestAFileOfGitIsNotWaitedForNorReadWhole(t *testing.T) {
+	w := newWorld(t)
+	w.caller.WorkDir = filepath.Join(w.work, "sub")
+	dot := filepath.Join(w.caller.WorkDir, ".git")
+	for name, put := range map[string]func() error{
+		"a pipe":      func() error { return syscall.Mkfifo(dot, 0o600) },
+		"a long file": func() error { return errors.Join(os.WriteFile(dot, nil, 0o600), os.Truncate(dot, 1<<40)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := put(); err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(dot)
+			placed := make(chan error, 1)
+			go func() {
+				place, _, _, err := w.ofCaller(&w.caller)
+				if err == nil && place.Git.Top != w.work {
+					err = fmt.Errorf("its repository is %+v", place.Git)
+				}
+				placed <- err
+			}()
+			select {
+			case err := <-placed:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it waits")
+				if f, err := os.OpenFile(dot, os.O_WRONLY, 0); err == nil { // so that it ends
+					_ = f.Close()
+				}
+				<-placed
+			}
+		})
+	}
 }
 
 func TestAgentChangesWithItsToolsWhatItsCommandsMayWrite(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rnix/internal/gitbox"
+	"rnix/internal/plumbing"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/sandbox"
@@ -219,7 +220,7 @@ func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, err
 		home = h
 	}
 	place := sandbox.Place{Work: work, Home: cmp.Or(resolved(home), s.Home), Temp: s.Temp(c.UUID), Private: s.Private}
-	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, readText, append([]string{place.Home, "/"}, s.Private...)...)
+	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, plumbing.ReadText, append([]string{place.Home, "/"}, s.Private...)...)
 	place.Cache = cacheOf(s.Data, project(place))
 	place.Tools = append(tools(c, place.Home, s.Private), s.Self)
 	return place, nil
@@ -255,9 +256,4 @@ func resolved(path string) string {
 		return p
 	}
 	return path
-}
-
-func readText(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	return string(b), err
 }
