@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -48,6 +49,46 @@ func (r slowRecord) Commit() error {
 func (r slowRecord) Close() error {
 	defer close(r.gone)
 	return r.memRecord.Close()
+}
+
+// A pause and a resume that cross: what the record says when the resume has returned is what a crash leaves.
+func TestAPauseIsNotWrittenBehindAResumeThatIsDone(t *testing.T) {
+	s := newSys(t)
+	s.model = untilKilled
+	pid := s.spawn()
+	p, _ := s.Process(pid)
+	rec := s.stores.of(p.UUID)
+	for range 500 {
+		p.small.mu.Lock() // others write as well
+		paused := make(chan error, 1)
+		go func() { paused <- s.Signal(pid, types.SIGPAUSE) }()
+		for _, shut := p.gate.Since(); !shut; _, shut = p.gate.Since() {
+			runtime.Gosched()
+		}
+		for range 20 { // it comes to where it waits
+			runtime.Gosched()
+		}
+		p.small.mu.Unlock()
+		if err := s.Signal(pid, types.SIGRESUME); err != nil {
+			t.Fatal(err)
+		}
+		rec.mu.Lock()
+		done := len(rec.committed)
+		rec.mu.Unlock()
+		if err := <-paused; err != nil {
+			t.Fatal(err)
+		}
+		rec.mu.Lock()
+		for _, r := range rec.committed[done:] {
+			if r.Marker != nil && r.Marker.Name == step.MarkerPause {
+				t.Error("paused behind the resume")
+			}
+		}
+		rec.mu.Unlock()
+		if t.Failed() {
+			return
+		}
+	}
 }
 
 // What a person does to a process that ends at this moment is written before its history is given back, or not at all.

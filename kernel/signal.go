@@ -160,8 +160,7 @@ func (s *signaller) followGate(p *Process) {
 	}
 	for {
 		s.settleStill(p)
-		_, shut := p.gate.Since()
-		s.markGate(p, shut)
+		shut := s.markGate(p)
 		if _, now := p.gate.Since(); now == shut {
 			return
 		}
@@ -173,19 +172,23 @@ func (s *signaller) gatesAreFollowed() bool {
 	return s.saves.keeps || s.lifecycle != Lifecycle(NoLifecycle{})
 }
 
-// markGate writes a pause or its end into the record, so that it holds over a crash.
-func (s *signaller) markGate(p *Process, shut bool) {
-	if !s.saves.keeps || p.State() >= types.StateZombie {
-		return
+// markGate writes a pause or its end into the record, so that it holds over a crash, and returns which. It looks when its turn has come: else what was
+// wanted before could be written behind what somebody was told is done.
+func (s *signaller) markGate(p *Process) (shut bool) {
+	if _, shut = p.gate.Since(); !s.saves.keeps || p.State() >= types.StateZombie {
+		return shut
 	}
-	m := step.Marker{Name: step.MarkerResume, PID: p.PID}
-	if shut {
-		m.Name = step.MarkerPause
-	}
-	err := s.saves.mark(p, func() error { return mark(p, m) }, func() {})
+	err := s.saves.mark(p, func() error {
+		m := step.Marker{Name: step.MarkerResume, PID: p.PID}
+		if _, shut = p.gate.Since(); shut {
+			m.Name = step.MarkerPause
+		}
+		return mark(p, m)
+	}, func() {})
 	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
 		s.saves.storageError(p, err)
 	}
+	return shut
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).
