@@ -350,7 +350,8 @@ func (k *KernelImpl) Budget(id types.UUID) (Budget, bool) {
 }
 
 // AddBudget raises the limits of a process that runs, durably, and returns them. INVALID if it has no limit of
-// that kind: it has nothing to which something could be added.
+// that kind: it has nothing to which something could be added. One whose record is closed already is NOT_FOUND, and Passing: its history on disk
+// can be given more.
 func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 	p, err := k.table.lookup("AddBudget", pid)
 	if err != nil {
@@ -363,6 +364,9 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 	err = k.saves.mark(p, func() error {
 		return (Self{k, p}).mark("AddBudget", step.MarkerLimit, "", step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()})
 	}, func() { limit = p.purse.Add(more) })
+	if err != nil && p.State() >= types.StateZombie {
+		err = passed("AddBudget", pid)
+	}
 	return limit, err
 }
 

@@ -1,12 +1,14 @@
 package kernel
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
 
 	"rnix/internal/step"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // slowly is a witnessed store whose records take their time behind the commit of a marker: until the record is closed, if that can be, and
@@ -49,6 +51,53 @@ func (r slowRecord) Commit() error {
 func (r slowRecord) Close() error {
 	defer close(r.gone)
 	return r.memRecord.Close()
+}
+
+// shutStore is a store whose records take nothing more when they are closed, as those on disk.
+type shutStore struct{ *memStore }
+
+type shutRecord struct{ *memRecord }
+
+func (s shutStore) Create(id types.UUID) (Recorder, error) {
+	r, err := s.memStore.Create(id)
+	if err != nil {
+		return nil, err
+	}
+	return shutRecord{r.(*memRecord)}, nil
+}
+
+func (r shutRecord) Commit() error {
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		return types.Errorf(types.ErrInvalid, "Commit", "", "the writer is closed")
+	}
+	return r.memRecord.Commit()
+}
+
+// A child that has ended and that its parent has not waited for has a record that is closed.
+func TestMoreBudgetForOneThatHasEndedIsForItsHistory(t *testing.T) {
+	s := newSys(t, func(c *Config) { c.Store = shutStore{c.Store.(*memStore)} })
+	s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
+		if c.PID == 1 {
+			return untilKilled(ctx, c, turn)
+		}
+		return reply{Content: "x"}, nil
+	}
+	parent, budget := s.spawn(), 1000
+	child := s.spawn(func(o *SpawnOpts) { o.ParentPID, o.ContextBudget = parent, &budget })
+	p, ok := s.Process(child)
+	if !ok {
+		t.Fatal("it is gone")
+	}
+	<-p.Left()
+	if _, err := s.AddBudget(child, Amount{Tokens: 50}); types.CodeOf(err) != types.ErrNotFound || !Passing(err) {
+		t.Errorf("the error is %v", err)
+	}
+	if limit := p.purse.Limit(); limit.Tokens != budget {
+		t.Errorf("its limit is %d", limit.Tokens)
+	}
 }
 
 // A pause and a resume that cross: what the record says when the resume has returned is what a crash leaves.

@@ -37,11 +37,11 @@ func (k *KernelImpl) Rename(pid types.PID, name string) (was string, err error) 
 // +checklocks:p.small.mu
 func (k *KernelImpl) renameLocked(p *Process, name, was string) error {
 	if p.State() >= types.StateZombie {
-		return passed(p.PID)
+		return passed("Rename", p.PID)
 	}
 	if err := mark(p, step.Marker{Name: step.MarkerName, PID: p.PID, Text: name}); err != nil {
 		if p.State() >= types.StateZombie { // its record was closed meanwhile
-			return passed(p.PID)
+			return passed("Rename", p.PID)
 		}
 		return err
 	}
@@ -50,8 +50,8 @@ func (k *KernelImpl) renameLocked(p *Process, name, was string) error {
 }
 
 // passed is the error about a process whose record is closed.
-func passed(pid types.PID) error {
-	return &types.SyscallError{Syscall: "Rename", PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
+func passed(syscall string, pid types.PID) error {
+	return &types.SyscallError{Syscall: syscall, PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
 }
 
 // calledLocked shows the name that the record of a process has. What ends meanwhile writes its small file after this.

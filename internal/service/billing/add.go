@@ -55,14 +55,15 @@ func (d *Service) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetRequ
 	return resp, err
 }
 
-// raise raises the budget of one process, wherever it lies.
+// raise raises the budget of one process, wherever it lies. One that has ended or was suspended since it was found is on disk.
 func (d *Service) raise(ctx context.Context, t *service.Target, more kernel.Amount) error {
 	if t.Place() == service.Runs {
-		_, err := d.Kernel.AddBudget(t.PID, more)
-		return err
+		if _, err := d.Kernel.AddBudget(t.PID, more); !kernel.Passing(err) {
+			return err
+		}
 	}
-	if t.Live != nil { // it is about to be on disk only
-		if _, err := d.Kernel.WaitInfo(ctx, t.PID); err != nil {
+	if t.Live != nil { // it is about to be on disk only, if it is not yet
+		if _, err := d.Kernel.WaitInfo(ctx, t.PID); err != nil && !kernel.Passing(err) {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func (w *world) AddBudget(pid types.PID, more kernel.Amount) (kernel.Amount, err
 			return more, w.Raise(context.Background(), i.UUID, more)
 		}
 	}
-	return kernel.Amount{}, types.Errorf(types.ErrNotFound, "AddBudget", "", "no such process")
+	return kernel.Amount{}, types.Errorf(types.ErrNotFound, "AddBudget", "", "%w", kernel.ErrNoProcess)
 }
 
 func (w *world) WaitInfo(context.Context, types.PID) (kernel.Info, error) { return kernel.Info{}, nil }
@@ -183,6 +183,21 @@ func TestCostsOfAllPlacesAddUp(t *testing.T) {
 	}
 	if _, err := s.cost(t.Context(), nil, ipc.CostRequest{By: "moon"}); types.CodeOf(err) != types.ErrInvalid {
 		t.Error(err)
+	}
+}
+
+// Most processes of a family that all draw on one budget are suspended at about the time at which a person raises it.
+func TestBudgetIsRaisedOfAProcessThatIsSuspendedMeanwhile(t *testing.T) {
+	w, s := family()
+	found, err := s.Finder.Resolve("top")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := *found.Live
+	found.Live = &info
+	w.live = nil
+	if err := s.raise(t.Context(), &found, kernel.Amount{Tokens: 5}); err != nil || w.raised[id(1)].Tokens != 5 {
+		t.Errorf("raised %+v, %v", w.raised, err)
 	}
 }
 
