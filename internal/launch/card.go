@@ -50,14 +50,14 @@ func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
 		c.Note("history %s: %v", info.UUID, err)
 		return
 	}
-	life, was := h.Life(), info.Name
+	life, was := h.Life(), info
 	info = *c.Whole(&info) // which may be older than the line of the index
 	if life.Phase == step.PhaseEnded {
 		life.Put(&info)
 		c.Put(&info)
 		return
 	}
-	if life.PutSet(&info); info.Name != was { // it is suspended with an exit status, as a budget does that is used up
+	if life.PutSet(&info); info.Name != was.Name || info.ContextBudget != was.ContextBudget || info.BudgetUSD != was.BudgetUSD { // it is suspended with an exit status, as a budget does that is used up
 		c.Put(&info)
 	}
 }

@@ -72,11 +72,13 @@ func (h *Stored) Pause(ctx context.Context, id types.UUID) error {
 		return err
 	}
 	defer a.Close()
-	if a.State.Phase == recovery.Ended || a.State.Paused {
+	if a.State.Phase == recovery.Ended || a.State.Paused && !info.PausedAt.IsZero() {
 		return nil
 	}
-	if err := a.Rec.Pause(info.PID); err != nil {
-		return err
+	if !a.State.Paused { // else the daemon ended before lists said so
+		if err := a.Rec.Pause(info.PID); err != nil {
+			return err
+		}
 	}
 	info = h.Cards.Refreshed(info, a.Rec.State())
 	h.Cards.Put(&info)

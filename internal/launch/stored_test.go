@@ -138,6 +138,45 @@ func TestAPauseOnDiskIsOnceAndNeverOfWhatHasEnded(t *testing.T) {
 	}
 }
 
+// The daemon may have ended between the record and what lists show: a start does not look at the records of what has an exit status.
+func TestAPauseThatListsDoNotShowIsShownByTheNext(t *testing.T) {
+	w := newWorld(t)
+	was := w.settled()
+	detail := json.RawMessage(`{"kind":"budget"}`)
+	suspended := step.Marker{Name: step.MarkerSuspended, Text: "budget", Exit: new(types.ExitStatus), Detail: detail}
+	id := w.write(&was, suspended, step.Marker{Name: step.MarkerPause})
+	stale := *w.card(id)
+	stale.State, stale.Suspension, stale.PausedAt = types.StateDead, types.SuspendFor(types.SuspendBudget, "budget"), time.Time{}
+	w.l.Stored.Cards.Put(&stale)
+	for range 2 {
+		if err := w.l.Stored.Pause(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if i := w.card(id); i.Why() != types.SuspendPaused || i.PausedAt.IsZero() {
+		t.Errorf("lists show %+v", i)
+	}
+	h, err := step.ReadHistory(t.Context(), w.l.Stored.Cards.Journal, id)
+	if err != nil || len(h.Records) != 3 {
+		t.Errorf("%d records, %v", len(h.Records), err)
+	}
+}
+
+// The budget of a process was raised when it had been suspended and nobody had reaped it, and the daemon ended before lists showed that.
+func TestABudgetThatListsDoNotShowIsShownAtTheNextStart(t *testing.T) {
+	w := newWorld(t)
+	was := w.settled()
+	suspended := step.Marker{Name: step.MarkerSuspended, Text: "budget", Exit: new(types.ExitStatus), Detail: json.RawMessage(`{"kind":"budget"}`)}
+	id := w.write(&was, suspended, step.Marker{Name: step.MarkerLimit, Detail: json.RawMessage(`{"tokens":50,"usd":1}`)})
+	stale := *w.card(id)
+	stale.State, stale.ContextBudget, stale.BudgetUSD = types.StateZombie, was.ContextBudget, was.BudgetUSD
+	w.l.Stored.Cards.Put(&stale)
+	w.l.Stored.Cards.Bury(t.Context(), *w.card(id))
+	if i := w.card(id); i.ContextBudget != was.ContextBudget+50 || i.BudgetUSD != was.BudgetUSD+1 {
+		t.Errorf("lists show %d tokens and $%v", i.ContextBudget, i.BudgetUSD)
+	}
+}
+
 // What lists say of a history that does not run: why, and whether a person has to act.
 func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
 	w := newWorld(t)
