@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// docs/guarantees.md promises nothing without a test: each line of its tables names one, and all that it
-// names exist.
+// docs/guarantees.md promises nothing without a test: each line of its tables names one, and all that it and docs/security.md
+// name exist. What has another name would run in one gate of three only (package soak).
 func TestEachGuaranteeNamesATestThatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	there := map[string]bool{}
@@ -56,5 +56,17 @@ func TestEachGuaranteeNamesATestThatExists(t *testing.T) {
 	}
 	if total < 40 {
 		t.Errorf("only %d tests are named", total)
+	}
+	if b, err = os.ReadFile(filepath.Join(root, "docs", "security.md")); err != nil {
+		t.Fatal(err)
+	}
+	tests := named.FindAllStringSubmatch(string(b), -1)
+	for _, m := range tests {
+		if !there[m[1]] {
+			t.Errorf("docs/security.md names %s, and there is no such test", m[1])
+		}
+	}
+	if len(tests) < 40 {
+		t.Errorf("docs/security.md names only %d tests", len(tests))
 	}
 }
