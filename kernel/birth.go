@@ -149,8 +149,8 @@ func (b *birth) launch() {
 	}
 	startClock(p, k)
 	if k.table.held(p) { // born into a tree that is paused
-		if k.signals.pause(p, time.Now()); !k.table.held(p) { // and resumed meanwhile
-			k.signals.resume(p, time.Now())
+		if _ = k.signals.pause(p, time.Now()); !k.table.held(p) { // and resumed meanwhile
+			_ = k.signals.resume(p, time.Now()) // nobody waits for it; what could not be written stands in the log
 		}
 	}
 	p.wg.Add(1)

@@ -249,7 +249,7 @@ func (t *bareTree) kill() {
 		procs, _ = t.k.table.signalled(t.procs[0], types.SIGKILL)
 	}
 	if t.upTo >= eventsPart {
-		t.k.signals.deliver(types.SIGKILL, func(*Process) bool { return true }, procs...)
+		_, _ = t.k.signals.deliver(types.SIGKILL, func(*Process) bool { return true }, procs...)
 		procs = nil
 	}
 	for _, p := range procs {

@@ -72,8 +72,8 @@ func (s *signaller) group(from authority, id types.PGID, sig types.Signal) error
 	if members == nil {
 		return noGroup("SignalGroup", 0, id)
 	}
-	s.deliver(sig, s.enforces(from, sig), members...)
-	return nil
+	_, err := s.deliver(sig, s.enforces(from, sig), members...)
+	return err
 }
 
 func noGroup(op string, pid types.PID, id types.PGID) error {

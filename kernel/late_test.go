@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,5 +182,46 @@ func TestAChangeOfAProcessThatEndsIsNotWrittenLate(t *testing.T) {
 				t.Errorf("written late: %v", w.late)
 			}
 		})
+	}
+}
+
+// A pause or its end that would not hold over a crash is not acknowledged as if it did. What is wanted holds until then.
+func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
+	s := newSys(t)
+	s.model = untilKilled
+	pid := s.spawn()
+	p, _ := s.Process(pid)
+	rec := s.stores.of(p.UUID)
+	full := func(err error) { rec.mu.Lock(); rec.fail = err; rec.mu.Unlock() }
+	signals := map[string]func(types.Signal) error{
+		"Signal":     func(sig types.Signal) error { return s.Signal(pid, sig) },
+		"SignalTree": func(sig types.Signal) error { _, err := s.SignalTree(pid, sig); return err },
+	}
+	for name, signal := range signals {
+		full(types.Errorf(types.ErrStorage, "Commit", "steps.jsonl", "no space left on device"))
+		for sig, paused := range map[types.Signal]bool{types.SIGPAUSE: true, types.SIGRESUME: false} {
+			if sig == types.SIGRESUME { // of one that is paused
+				_ = signal(types.SIGPAUSE)
+			}
+			err := signal(sig)
+			if types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "would not hold over a crash") {
+				t.Errorf("%s %v: %v", name, sig, err)
+			}
+			if i, err := s.Info(pid); err != nil || i.Paused != paused {
+				t.Errorf("%s %v: %+v %v", name, sig, i, err)
+			}
+			_ = signal(types.SIGRESUME)
+		}
+		full(nil)
+		if err := signal(types.SIGPAUSE); err != nil {
+			t.Errorf("%s, with room again: %v", name, err)
+		}
+		_ = signal(types.SIGRESUME)
+	}
+	if err := s.Signal(pid, types.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.WaitInfo(t.Context(), pid); err != nil {
+		t.Fatal(err)
 	}
 }

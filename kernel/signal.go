@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -40,13 +41,13 @@ func (s *signaller) send(from authority, pid types.PID, sig types.Signal) error 
 	if err != nil {
 		return err
 	}
-	s.deliver(sig, s.enforces(from, sig), p)
-	return nil
+	_, err = s.deliver(sig, s.enforces(from, sig), p)
+	return err
 }
 
-// deliver decides and acts, for one process after the other. It returns how many were alive. One look at the clock is
-// enough for as long as nobody is waited for. enforced says of each whether it is made to obey.
-func (s *signaller) deliver(sig types.Signal, enforced func(*Process) bool, procs ...*Process) (alive int) {
+// deliver decides and acts, for one process after the other. It returns how many were alive, and the first error of those that obey, but whose obedience
+// could not be written down. One look at the clock is enough for as long as nobody is waited for. enforced says of each whether it is made to obey.
+func (s *signaller) deliver(sig types.Signal, enforced func(*Process) bool, procs ...*Process) (alive int, err error) {
 	now := time.Now()
 	for _, p := range procs {
 		d, lives := p.resolveSignalDisposition(sig, enforced(p), s.events, now)
@@ -54,11 +55,12 @@ func (s *signaller) deliver(sig types.Signal, enforced func(*Process) bool, proc
 			continue
 		}
 		alive++
-		if s.act(p, d, now); s.waits(d) {
+		err = cmp.Or(err, s.act(p, d, now))
+		if s.waits(d) {
 			now = time.Now()
 		}
 	}
-	return alive
+	return alive, err
 }
 
 // waits reports whether to act upon a decision can take long: in a handler, or where a pause is more than a gate.
@@ -99,8 +101,8 @@ var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sig
 
 func outcome(a sigset.Action) string { return outcomes[a] }
 
-// act does what was decided, as of now. No lock is held.
-func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) {
+// act does what was decided, as of now. No lock is held. An error says that it is done, and would not hold over a crash.
+func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) error {
 	switch d.Action {
 	case sigset.Handle:
 		defer func() {
@@ -112,20 +114,21 @@ func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) {
 	case sigset.Default:
 		switch d.Signal {
 		case types.SIGPAUSE:
-			s.pause(p, now)
+			return s.pause(p, now)
 		case types.SIGRESUME:
-			s.resume(p, now)
+			return s.resume(p, now)
 		default:
 			p.cancel(signalled{d.Signal})
 		}
 	}
+	return nil
 }
 
 // pause shuts the gate: the loop stops before its next model call or action. OS children are frozen
-// at once. A second pause does nothing.
-func (s *signaller) pause(p *Process, now time.Time) {
+// at once. A second pause does nothing. An error is that of followGate.
+func (s *signaller) pause(p *Process, now time.Time) error {
 	if !p.gate.Shut(now) {
-		return
+		return nil
 	}
 	p.mu.Lock()
 	cutOff := p.cutOff
@@ -133,36 +136,38 @@ func (s *signaller) pause(p *Process, now time.Time) {
 	if cutOff != nil {
 		cutOff()
 	}
-	s.followGate(p)
+	err := s.followGate(p)
 	s.events.Put(&event.Event{Time: now, Kind: event.Paused, PID: p.PID, UUID: p.UUID})
 	gateMoved(p)
+	return err
 }
 
-// resume opens the gate. A resume of a process that is not paused does nothing.
-func (s *signaller) resume(p *Process, now time.Time) {
+// resume opens the gate. A resume of a process that is not paused does nothing. An error is that of followGate.
+func (s *signaller) resume(p *Process, now time.Time) error {
 	s.table.free(p)
 	d, was := p.gate.Open(now)
 	if !was {
-		return
+		return nil
 	}
-	s.followGate(p)
+	err := s.followGate(p)
 	checkClock(p)
 	s.events.Put(&event.Event{Time: now, Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
 	gateMoved(p)
+	return err
 }
 
 // followGate freezes or thaws the OS children of a process, as its gate stands, and makes the pause or
 // its end durable. A pause and a resume may cross, and what came first may act last: so it looks again
-// until what it did is what is wanted.
-func (s *signaller) followGate(p *Process) {
+// until what it did is what is wanted. What could not be written is an error: the gate is as it was wanted, until a crash.
+func (s *signaller) followGate(p *Process) error {
 	if !s.gatesAreFollowed() {
-		return
+		return nil
 	}
 	for {
 		s.settleStill(p)
-		shut := s.markGate(p)
+		shut, err := s.markGate(p)
 		if _, now := p.gate.Since(); now == shut {
-			return
+			return err
 		}
 	}
 }
@@ -174,21 +179,23 @@ func (s *signaller) gatesAreFollowed() bool {
 
 // markGate writes a pause or its end into the record, so that it holds over a crash, and returns which. It looks when its turn has come: else what was
 // wanted before could be written behind what somebody was told is done.
-func (s *signaller) markGate(p *Process) (shut bool) {
+func (s *signaller) markGate(p *Process) (shut bool, err error) {
 	if _, shut = p.gate.Since(); !s.saves.keeps || p.State() >= types.StateZombie {
-		return shut
+		return shut, nil
 	}
-	err := s.saves.mark(p, func() error {
+	err = s.saves.mark(p, func() error {
 		m := step.Marker{Name: step.MarkerResume, PID: p.PID}
 		if _, shut = p.gate.Since(); shut {
 			m.Name = step.MarkerPause
 		}
 		return mark(p, m)
 	}, func() {})
-	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
-		s.saves.storageError(p, err)
+	if err == nil || p.State() >= types.StateZombie { // it has ended meanwhile, and its record is closed
+		return shut, nil
 	}
-	return shut
+	s.saves.storageError(p, err)
+	is := map[bool]string{true: "it is paused", false: "it works on"}[shut]
+	return shut, &types.SyscallError{Syscall: "Signal", PID: p.PID, Code: types.CodeOf(err), Err: fmt.Errorf("%s, but that could not be written down, and would not hold over a crash of the daemon: %w", is, err)}
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).
@@ -219,7 +226,7 @@ func (k *KernelImpl) SigUnblock(pid types.PID, sig types.Signal) error {
 	}
 	p.mu.Unlock()
 	if pending {
-		k.signals.act(p, d, time.Now())
+		return k.signals.act(p, d, time.Now())
 	}
 	return nil
 }
@@ -262,9 +269,10 @@ func (s *signaller) tree(from authority, pid types.PID, sig types.Signal) (int, 
 	for {
 		procs, born := s.table.signalled(root, sig)
 		procs = slices.DeleteFunc(procs, func(p *Process) bool { return reached[p] })
-		n += s.deliver(sig, enforced, procs...)
+		alive, failed := s.deliver(sig, enforced, procs...)
+		n, err = n+alive, cmp.Or(err, failed)
 		if len(procs) == 0 || s.table.born() == born {
-			return n, nil
+			return n, err
 		}
 		if reached == nil { // again for those who were born before their parent was reached
 			reached = make(map[*Process]bool, len(procs))
