@@ -33,8 +33,8 @@ var own = map[string]struct {
 	}},
 }
 
-// left reports whether a test leaves a command line out of the gate: opencode takes 8 s of a processor for each start, as much as four others. It is in the gate
-// with TestRealCommandLinesAskBeforeTheyUseTheirOwnTools, TestRealOpencodeNeverSpendsMoreThanItsBudget and those of internal/harness.
+// left reports whether a test leaves a command line out of the gate: opencode takes 8 s of a processor for each start, as much as four others. Where
+// it has its turn it is in the gate with TestRealCommandLinesAskBeforeTheyUseTheirOwnTools, TestRealOpencodeNeverSpendsMoreThanItsBudget and those of internal/harness.
 func left(t *testing.T, cli string) bool {
 	t.Helper()
 	return cli == "opencode" && !soak.Pick(t, "opencode beside other command lines", false, true)

@@ -27,7 +27,6 @@ import (
 // realClaude returns the real program, or skips.
 func realClaude(t *testing.T) string {
 	t.Helper()
-	soak.Turn(t)
 	dir := os.Getenv("RNIX_TEST_NPM")
 	if dir == "" {
 		if cache, err := os.UserCacheDir(); err == nil {
@@ -36,9 +35,11 @@ func realClaude(t *testing.T) string {
 	}
 	path := filepath.Join(dir, "node_modules", ".bin", "claude")
 	if _, err := os.Stat(path); err == nil {
+		soak.Turn(t)
 		return path
 	}
 	if path, err := proc.LookPath("claude", os.Environ()); err == nil {
+		soak.Turn(t)
 		return path
 	}
 	t.Skip("needs claude: npm install --prefix " + dir + " @anthropic-ai/claude-code@2.1.329")

@@ -22,7 +22,6 @@ import (
 // npmServer returns the program of an installed server, which is run with node.
 func npmServer(t *testing.T, name string) string {
 	t.Helper()
-	soak.Turn(t)
 	dir := os.Getenv("RNIX_TEST_NPM")
 	if dir == "" {
 		cache, err := os.UserCacheDir()
@@ -38,6 +37,7 @@ func npmServer(t *testing.T, name string) string {
 	if _, err := os.Stat(file); err != nil {
 		t.Skip("needs npm install --prefix " + dir + " @modelcontextprotocol/" + name)
 	}
+	soak.Turn(t)
 	return file
 }
 

@@ -20,7 +20,6 @@ import (
 // npm returns a file of the npm packages that the tests use, or skips the test.
 func npm(t *testing.T, elem ...string) string {
 	t.Helper()
-	soak.Turn(t)
 	dir := os.Getenv("RNIX_TEST_NPM")
 	if dir == "" {
 		cache, err := os.UserCacheDir()
@@ -33,6 +32,7 @@ func npm(t *testing.T, elem ...string) string {
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("needs %s from npm", filepath.Join(elem...))
 	}
+	soak.Turn(t)
 	return path
 }
 

@@ -23,11 +23,11 @@ import (
 
 // The real Claude Code starts the server from a configuration as Config writes it, and offers all tools to its model.
 func TestClaudeCodeFindsEveryTool(t *testing.T) {
-	soak.Turn(t)
 	claude := filepath.Join(os.Getenv("RNIX_TEST_NPM"), "node_modules/.bin/claude")
 	if _, err := os.Stat(claude); err != nil || os.Getenv("RNIX_TEST_NPM") == "" {
 		t.Skip("needs the npm package @anthropic-ai/claude-code in RNIX_TEST_NPM")
 	}
+	soak.Turn(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,6 @@ import (
 // The protocol's own suite, against the server over HTTP. What it wants of a test server (tools with fixed
 // names, prompts) is in the baseline; what is in there and passes fails the test too.
 func TestConformanceSuite(t *testing.T) {
-	soak.Turn(t)
 	npm := os.Getenv("RNIX_TEST_NPM")
 	node := filepath.Join(npm, "node_modules/node/bin/node")
 	suite := filepath.Join(npm, "node_modules/@modelcontextprotocol/conformance/dist/index.js")
@@ -29,6 +28,7 @@ func TestConformanceSuite(t *testing.T) {
 			t.Skip("needs the npm packages node@24 and @modelcontextprotocol/conformance in RNIX_TEST_NPM")
 		}
 	}
+	soak.Turn(t)
 	p := &Processes{Connect: func(context.Context) (*ipc.Client, error) {
 		return nil, types.Errorf(types.ErrUnavailable, "Ensure", "", "there is no daemon in this test")
 	}}

@@ -88,13 +88,13 @@ func hasBrowser(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("needs a browser, which takes long")
 	}
-	soak.Turn(t)
 	for _, name := range []string{"playwright-core", "axe-core"} {
 		if _, err := os.Stat("app/node_modules/" + name); err != nil {
 			t.Skip("needs the packages of internal/web/app: npm ci there, or ./test")
 		}
 	}
 	path := testenv.Chromium(t)
+	soak.Turn(t) // after what is needed: what can never run is skipped, and does not wait
 	endpoint, err := startBrowser(path)
 	if err != nil {
 		t.Fatal(err)

@@ -30,8 +30,8 @@ func stormSeconds(t *testing.T) int {
 func TestPageAndFiftyReadersInAStormOfARealDaemon(t *testing.T) {
 	chromium := hasBrowser(t)
 	seconds := stormSeconds(t)
-	// Five thousand to fifty readers of a real daemon are in each gate without a page (TestTheDashboardInAStorm of cmd/rnix), and to a page
-	// without them (below).
+	// Five thousand to fifty readers of a real daemon are in a gate without a page (TestTheDashboardInAStorm of cmd/rnix, which takes turns, too), and
+	// to a page without them (below).
 	rate := soak.Pick(t, "events a second for the page and fifty readers", stormRate/5, stormRate)
 	s := testenv.NewStorm(t, 200)
 	crowd := s.Watch(t.Context(), 50)
