@@ -56,12 +56,20 @@ func TestTheRequestOfAStepIsMadeAsItWasSent(t *testing.T) {
 			}
 			check(p.UUID, 1, 0)
 			check(p.UUID, 2, 1)
+			again, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), NewInput: "look again"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Wait(again.PID)
+			for n := range 4 { // those of the run before, too
+				check(p.UUID, n+1, n)
+			}
 			f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Fork: true, FromStep: new(1), Cwd: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.Wait(f.PID)
-			check(f.UUID, 2, 2)
+			check(f.UUID, 2, 4)
 		})
 	}
 }
