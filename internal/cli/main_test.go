@@ -57,6 +57,7 @@ type fake struct {
 	procs  []ipc.Proc
 	hidden int
 	steps  ipc.ListStepsResponse
+	pages  func(ipc.StepsRequest) (ipc.ListStepsResponse, error) // instead of steps
 	detail ipc.StepDetail
 	status ipc.Status
 	provs  ipc.ProvidersResponse
@@ -186,7 +187,12 @@ func (f *fake) handle(s *ipc.Server) {
 		}
 		return f.events(ctx, r, out)
 	})
-	value(s, ipc.ListSteps, &f.steps)
+	answer(s, ipc.ListSteps, func(_ context.Context, r ipc.StepsRequest) (ipc.ListStepsResponse, error) {
+		if f.pages == nil {
+			return f.steps, nil
+		}
+		return f.pages(r)
+	})
 	value(s, ipc.GetStepDetail, &f.detail)
 	value(s, ipc.DaemonStatus, &f.status)
 	value(s, ipc.Providers, &f.provs)

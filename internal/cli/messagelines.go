@@ -1,98 +1,101 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 
-	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// The lines of stream-json that have the form of Claude Code's, for programs that read these: what a process is at its beginning, and its messages as the
-// Messages API has them. Part of the wire format.
+// The messages of a process as the Messages API has them. Part of the wire format.
 type (
-	systemLine struct {
-		Type      string     `json:"type"`    // system
-		Subtype   string     `json:"subtype"` // init
-		SessionID types.UUID `json:"session_id"`
-		Cwd       string     `json:"cwd"`
-		Model     string     `json:"model"`
-		Tools     []string   `json:"tools"`       // not known: empty
-		Servers   []string   `json:"mcp_servers"` // likewise
-	}
 	messageLine struct {
-		Type      string      `json:"type"` // assistant, user
-		Message   messageBody `json:"message"`
-		Parent    *string     `json:"parent_tool_use_id"` // null: it is the process's own
-		SessionID types.UUID  `json:"session_id"`
+		lineHead           // assistant, user
+		Message  any       `json:"message"`
+		Parent   *string   `json:"parent_tool_use_id"` // null: it is the process's own
+		Time     time.Time `json:"timestamp"`
+		Cut      int       `json:"cut_bytes,omitempty"` // bytes that were left out of a very long text
 	}
-	messageBody struct {
-		ID      string         `json:"id,omitempty"`
-		Type    string         `json:"type,omitempty"` // message
-		Role    string         `json:"role"`
-		Model   string         `json:"model,omitempty"`
-		Content []messageBlock `json:"content"`
+	answerBody struct {
+		ID       string    `json:"id"`
+		Type     string    `json:"type"` // message
+		Role     string    `json:"role"` // assistant
+		Model    string    `json:"model"`
+		Content  []any     `json:"content"`
+		Stop     *string   `json:"stop_reason"`
+		Sequence *string   `json:"stop_sequence"` // null: it is not known
+		Usage    *apiUsage `json:"usage,omitempty"`
 	}
-	messageBlock struct {
-		Type      string          `json:"type"` // text, tool_use, tool_result
-		Text      string          `json:"text,omitempty"`
-		ID        string          `json:"id,omitempty"`
-		Name      string          `json:"name,omitempty"`
-		Input     json.RawMessage `json:"input,omitempty"`
-		ToolUseID string          `json:"tool_use_id,omitempty"`
-		Content   *string         `json:"content,omitempty"`
-		IsError   bool            `json:"is_error,omitempty"`
+	userBody struct {
+		Role    string `json:"role"` // user
+		Content []any  `json:"content"`
 	}
-	partialLine struct {
-		Type      string     `json:"type"` // stream_event
-		Event     blockDelta `json:"event"`
-		Parent    *string    `json:"parent_tool_use_id"`
-		SessionID types.UUID `json:"session_id"`
+	textBlock struct {
+		Type string `json:"type"` // text
+		Text string `json:"text"`
 	}
-	blockDelta struct {
-		Type  string    `json:"type"` // content_block_delta
-		Index int       `json:"index"`
-		Delta textDelta `json:"delta"`
+	thoughtBlock struct {
+		Type      string `json:"type"` // thinking
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"` // empty: it is in the record alone
 	}
-	textDelta struct {
-		Type     string `json:"type"` // text_delta, thinking_delta
-		Text     string `json:"text,omitempty"`
-		Thinking string `json:"thinking,omitempty"`
+	callBlock struct {
+		Type  string          `json:"type"` // tool_use
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	resultBlock struct {
+		Type    string `json:"type"` // tool_result
+		CallID  string `json:"tool_use_id"`
+		Content string `json:"content"`
+		IsError bool   `json:"is_error"`
+	}
+	apiUsage struct {
+		Input      int  `json:"input_tokens"`
+		Output     int  `json:"output_tokens"`
+		CacheWrite int  `json:"cache_creation_input_tokens"`
+		CacheRead  int  `json:"cache_read_input_tokens"`
+		Estimated  bool `json:"estimated,omitempty"` // some of it was counted by us
 	}
 )
 
-// messageLines writes the messages of a process as they are recorded.
-type messageLines struct {
-	next  int       // the number of the first message that was not written
-	since time.Time // messages before are of an earlier run
-}
-
-// write writes the messages that are new since the last call. What cannot be read now is written by a later one, or is in the result.
-func (m *messageLines) write(ctx context.Context, c *ipc.Client, out *output, s *ipc.SpawnResponse) error {
+// messages writes the messages of the process up to a step that are new since the last call. What cannot be read now is written by a later one, or is in the result.
+func (t *lineStream) messages(ctx context.Context, c *ipc.Client, upTo int) error {
 	for {
-		from := max(m.next, 1)
-		if m.next == 0 && !m.since.IsZero() {
+		from := max(t.next, 1)
+		if t.next == 0 && !t.since.IsZero() {
 			from = -ipc.PageMessages // one step brings fewer
 		}
-		r, err := ipc.Call(ctx, c, ipc.ListMessages, ipc.MessagesRequest{Target: s.UUID.String(), From: from, MaxBytes: ipc.MaxTextBytes})
+		r, err := ipc.Call(ctx, c, ipc.ListMessages, ipc.MessagesRequest{Target: t.spawn.UUID.String(), From: from, MaxBytes: ipc.MaxTextBytes})
 		if err != nil {
 			return err
 		}
+		if err := t.totals.read(ctx, c, t.spawn.UUID); err != nil { // all that have a message by now
+			return err
+		}
 		for i := range r.Messages {
-			msg := &r.Messages[i]
-			if msg.N < m.next {
+			m := &r.Messages[i]
+			if m.N < t.next {
 				continue
 			}
-			m.next = msg.N + 1
-			if msg.Time.Before(m.since) {
+			if m.Step > upTo { // its events have not come yet
+				return nil
+			}
+			if t.next = m.N + 1; m.Time.Before(t.since) { // it is of an earlier run
 				continue
 			}
-			if line := messageOf(msg, s); line != nil {
-				out.object(line)
+			if m.Role == "assistant" && t.totals.took[m.Step] == nil { // its step has ended while it was read
+				if err := t.totals.read(ctx, c, t.spawn.UUID); err != nil {
+					return err
+				}
 			}
+			t.message(m)
 		}
 		if r.Next == 0 || len(r.Messages) == 0 {
 			return nil
@@ -100,45 +103,76 @@ func (m *messageLines) write(ctx context.Context, c *ipc.Client, out *output, s 
 	}
 }
 
-// messageOf is the line of a message; nil = it has none: what the process was told is not repeated to who has told it.
-func messageOf(m *ipc.ConversationMessage, s *ipc.SpawnResponse) *messageLine {
-	line := &messageLine{Type: m.Role, SessionID: s.UUID}
+// message writes one message. The intent and steering are not repeated to the client that sent them.
+func (t *lineStream) message(m *ipc.ConversationMessage) {
+	line := &messageLine{Time: m.Time, Cut: m.Cut}
 	switch {
 	case m.Role == "assistant":
-		line.Message = messageBody{ID: "msg_" + strconv.Itoa(m.N), Type: "message", Role: m.Role, Model: s.Model, Content: []messageBlock{}}
-		if m.Content != "" {
-			line.Message.Content = append(line.Message.Content, messageBlock{Type: "text", Text: m.Content})
+		body := t.answer(m)
+		p := &t.pieces
+		if p.step != m.Step { // an earlier answer, whose message could not be read in time
+			p = &answerPieces{step: m.Step}
 		}
-		for _, c := range m.ToolCalls {
-			input := json.RawMessage(c.Input)
-			if !json.Valid(input) {
-				input, _ = json.Marshal(c.Input) // a text always can be
+		if t.partial {
+			t.write(p.end(body, answerer{t.spawn.UUID, body.Model}))
+		}
+		*p = answerPieces{step: p.step, answer: p.answer, written: true}
+		line.Message = body
+		t.calls = nil
+		for _, b := range body.Content {
+			if c, ok := b.(callBlock); ok {
+				t.calls = append(t.calls, c)
 			}
-			line.Message.Content = append(line.Message.Content, messageBlock{Type: "tool_use", ID: c.ID, Name: c.Name, Input: input})
 		}
 	case m.ToolCallID != "":
-		line.Type = "user"
-		line.Message = messageBody{Role: "user", Content: []messageBlock{{Type: "tool_result", ToolUseID: m.ToolCallID, Content: &m.Content, IsError: m.IsError}}}
+		line.Message = userBody{"user", []any{resultBlock{"tool_result", m.ToolCallID, m.Content, m.IsError}}}
+		if i := slices.IndexFunc(t.calls, func(c callBlock) bool { return c.ID == m.ToolCallID }); i >= 0 && m.IsError && strings.HasPrefix(m.Content, refusal) && len(t.refused) < types.MaxDenials {
+			t.refused = append(t.refused, refusedCall{t.calls[i], m.Content})
+		}
 	case m.Role == "user" && m.From != "" && m.From != "user" && m.From != "system":
-		line.Message = messageBody{Role: "user", Content: []messageBlock{{Type: "text", Text: m.Content}}}
+		line.Message = userBody{"user", []any{textBlock{"text", m.Content}}}
 	default:
-		return nil
+		return
 	}
-	return line
+	line.lineHead = t.head("user", "")
+	if m.Role == "assistant" {
+		line.Type = "assistant"
+	}
+	t.out.object(line)
 }
 
-// partialOf is the line of a piece of an answer, or of the rest of a line of it.
-func partialOf(e *ipc.Event) *partialLine {
-	text := e.Text
-	if e.Kind == event.LogLine && len(text) < e.Total {
-		text += "\n"
+// answer is an answer of the model, with its thoughts as far as events had them.
+func (t *lineStream) answer(m *ipc.ConversationMessage) *answerBody {
+	body := &answerBody{ID: messageID(t.spawn.UUID, m.Step), Type: "message", Role: m.Role, Model: t.model().model, Content: append([]any{}, t.pieces.content(m.Step, m.Content)...)}
+	if a := t.totals.take(m.Step); a != nil {
+		body.Model, body.Stop, body.Usage = cmp.Or(a.Model, body.Model), stopOf(a.StopReason), usageOf(a)
 	}
-	if text == "" {
-		return nil
+	for _, c := range m.ToolCalls {
+		body.Content = append(body.Content, callBlock{"tool_use", c.ID, c.Name, inputOf(c.Input)})
 	}
-	d := textDelta{Type: "text_delta", Text: text}
-	if e.Name == "think" {
-		d = textDelta{Type: "thinking_delta", Thinking: text}
+	return body
+}
+
+// inputOf is the input of a call as an object, which those who read it expect. One that is none, or was cut, is in it as a text.
+func inputOf(text string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &fields) == nil && fields != nil {
+		return json.RawMessage(text)
 	}
-	return &partialLine{Type: "stream_event", Event: blockDelta{Type: "content_block_delta", Delta: d}, SessionID: e.UUID}
+	input, _ := json.Marshal(map[string]string{"unparsed": text}) // texts always can be
+	return input
+}
+
+// usageOf is the usage of an answer.
+func usageOf(a *ipc.StepAnswer) *apiUsage {
+	return &apiUsage{Input: max(a.TokensUsed-a.Output-a.CacheRead-a.CacheWrite, 0), Output: a.Output, CacheRead: a.CacheRead, CacheWrite: a.CacheWrite, Estimated: a.Estimated}
+}
+
+// stopOf is why a model stopped, if the Messages API has a name for it.
+func stopOf(reason string) *string {
+	switch reason {
+	case "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal":
+		return &reason
+	}
+	return nil
 }

@@ -39,6 +39,7 @@ type output struct {
 	// unfinished is set when a process was shown that has not ended, but is suspended.
 	unfinished bool
 
+	lines *lineStream // of stream-json; nil = none yet
 	voice voice
 }
 
@@ -230,7 +231,7 @@ func (o *output) fail(err error) {
 	case asJSON:
 		o.object(failure{Error: wireError(err), Mend: mend})
 	case asStream:
-		o.object(&runResult{Type: "result", Subtype: "error", IsError: true, Error: wireError(err)})
+		o.object(linesOf(o).failed(err))
 	default:
 		o.say(o.err.paint(red, o.prog+": ") + shown(errorText(err)))
 		if mend != "" {

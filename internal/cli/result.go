@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"rnix/internal/event"
 	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
@@ -51,92 +50,12 @@ type runAnswer struct {
 	Data  *runData         `json:"data,omitempty"`
 }
 
-// runInit is the first line of stream-json.
-type runInit struct {
-	Type      string     `json:"type"` // init
-	PID       types.PID  `json:"pid"`
-	UUID      types.UUID `json:"uuid"`
-	SessionID types.UUID `json:"session_id"` // the UUID, under the name that other programs use
-	Name      string     `json:"name,omitempty"`
-	Agent     string     `json:"agent,omitempty"`
-	Provider  string     `json:"provider"`
-	Model     string     `json:"model"`
-	Why       string     `json:"why,omitempty"`
-	Cwd       string     `json:"cwd"`
-	MaxSteps  int        `json:"max_steps"`
-	Warnings  []string   `json:"warnings,omitempty"`
-}
-
-// runResult is the last line of stream-json.
-type runResult struct {
-	Type      string     `json:"type"`    // result
-	Subtype   string     `json:"subtype"` // success, error, error_budget, ..., interrupted, suspended, detached
-	IsError   bool       `json:"is_error"`
-	OK        bool       `json:"ok"`
-	PID       types.PID  `json:"pid,omitempty"`
-	UUID      types.UUID `json:"uuid,omitzero"`
-	SessionID types.UUID `json:"session_id,omitzero"`
-	Result    string     `json:"result"`
-	NumTurns  int        `json:"num_turns"`
-	Failed    int        `json:"failed_calls,omitempty"`
-	Tokens    int        `json:"tokens_used"`
-	Estimated bool       `json:"estimated,omitempty"`
-	CostUSD   float64    `json:"total_cost_usd,omitempty"`
-	ElapsedMs int64      `json:"elapsed_ms"`
-	Duration  int64      `json:"duration_ms"` // the same, under the name that other programs use
-	ExitCode  int        `json:"exit_code"`
-	Reason    string     `json:"exit_reason,omitempty"`
-	types.Denials
-	MCPDown    []string         `json:"mcp_down,omitempty"`          // as of runData
-	Structured json.RawMessage  `json:"structured_output,omitempty"` // as of runData
-	Error      *types.WireError `json:"error,omitempty"`
-	Worktree   *ipc.Worktree    `json:"worktree,omitempty"`
-}
-
 // structured returns the result of an agent that has ended well and was asked for JSON; nil = it was not.
 func structured(o *output, result string, err error) json.RawMessage {
 	if !o.exact || err != nil || !json.Valid([]byte(result)) {
 		return nil
 	}
 	return json.RawMessage(result)
-}
-
-func (w *watch) init() *runInit {
-	s := w.spawn
-	return &runInit{Type: "init", PID: s.PID, UUID: s.UUID, SessionID: s.UUID, Name: s.Name, Agent: w.req.Agent, Provider: s.Provider,
-		Model: s.Model, Why: s.Why, Cwd: w.req.Cwd, MaxSteps: s.MaxSteps, Warnings: s.Warnings}
-}
-
-// streamLine writes an event, or the gap where events are missing, as a line.
-func (w *watch) streamLine(f *frame) {
-	if f.missed != nil {
-		w.out.object(struct {
-			Type   string      `json:"type"`
-			Missed *ipc.Missed `json:"missed"`
-		}{"missed", f.missed})
-		return
-	}
-	if e := &f.e; e.UUID == w.spawn.UUID && w.partial && (e.Kind == event.Piece || e.Kind == event.LogLine && e.Answer != 0) {
-		if line := partialOf(e); line != nil {
-			w.out.object(line)
-		}
-		return
-	}
-	w.out.jsonLine([]byte(`{"type":"event","event":` + string(f.raw) + `}`))
-}
-
-func (w *watch) result(r *ipc.WaitResponse, subtype string, err error) *runResult {
-	return streamResult(r, subtype, err)
-}
-
-func streamResult(r *ipc.WaitResponse, subtype string, err error) *runResult {
-	out := &runResult{Type: "result", Subtype: subtype, IsError: err != nil, OK: err == nil, PID: r.PID, UUID: r.UUID, SessionID: r.UUID,
-		Result: r.Result, NumTurns: r.Steps, Failed: r.FailedCalls, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Duration: r.ElapsedMs,
-		ExitCode: r.Exit.Code, Reason: r.Exit.Reason, Denials: r.Denials, MCPDown: r.MCPDown}
-	if err != nil {
-		out.Error = types.ToWire(err)
-	}
-	return out
 }
 
 // endError returns why an agent did not complete, as an error with a code; nil if it did.
@@ -175,8 +94,8 @@ func prefixOf(s *types.SyscallError) string {
 	return p + ": "
 }
 
-// subtypes are the names of the ends in stream-json, by the process's exit code.
-func subtype(e types.ExitStatus, interrupted bool) string {
+// endName is our name of an end in stream-json.
+func endName(e types.ExitStatus, interrupted bool) string {
 	switch {
 	case e.Code == types.ExitOK:
 		return "success"
@@ -220,7 +139,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 		data.Structured = structured(out, r.Result, err)
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
 	case asStream:
-		last := streamResult(r, subtype(r.Exit, interrupted), err)
+		last := linesOf(out).resultOf(r, endName(r.Exit, interrupted), err)
 		last.Worktree, last.Structured = tree, structured(out, r.Result, err)
 		out.object(last)
 	default:

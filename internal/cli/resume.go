@@ -319,9 +319,11 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 			return err
 		}
 		w := newWatch(out, r.SpawnResponse, ipc.SpawnRequest{Cwd: r.WorkDir})
-		w.messages.since = since
+		if out.lines != nil {
+			out.lines.since = since
+		}
 		showResumed(out, &r, true)
-		w.streams()
+		w.streams(ctx, fl.client)
 		return w.follow(ctx, fl, sigs, by)
 	})
 }

@@ -264,7 +264,7 @@ func TestFollowedResumeEndsAsARunDoes(t *testing.T) {
 	f.theRun(aRun()[1:], anEnd())
 	r = f.run("resume", "-f", "--output-format", "stream-json", "3")
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
-	if r.code != 0 || !strings.HasPrefix(lines[0], `{"type":"init","pid":3,`) || !strings.HasPrefix(lines[len(lines)-1], `{"type":"result","subtype":"success"`) {
+	if r.code != 0 || !strings.HasPrefix(lines[0], `{"type":"system","subtype":"init","uuid":"`) || !strings.Contains(lines[0], `"pid":3,`) || !strings.HasPrefix(lines[len(lines)-1], `{"type":"result","subtype":"success"`) {
 		t.Errorf("%+v", r)
 	}
 }

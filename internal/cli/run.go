@@ -50,9 +50,10 @@ was stopped it waits for (RNIX_DAEMON_WAIT, default 30s).
 --output-format json writes one object at the end:
   {"ok":true,"data":{"pid","uuid","result","tokens_used","elapsed_ms","exit_code",...}}
 or {"ok":false,"error":{"code","message","syscall","device"},"data":{...}}.
-stream-json writes a line of type "init", one of type "event" for each event, and one "result"; between them
-the messages of the agent in the form of Claude Code's lines ("system", "assistant", "user"), and with
---include-partial-messages what the model says as it comes ("stream_event").`,
+stream-json writes lines in the form of those of claude -p --output-format stream-json: a "system" with the
+subtype "init", the messages of the agent ("assistant", "user"), with --include-partial-messages what the
+model says as it comes ("stream_event"), and one "result". Events are in lines of type "system" with the
+subtype "rnix_event".`,
 		Example: examples(`rnix run "Report on this project"`, `rnix run --agent assistant --budget 200k "Fix issue 12"`,
 			`rnix run --detach --name night "Review all TODOs"; rnix log -f night`,
 			`git diff | rnix run - "Review this"`, `rnix run "Analyze the code" | rnix run - "Generate docs"`,
@@ -341,8 +342,10 @@ func runAgent(ctx context.Context, fl *follower, out *output, req ipc.SpawnReque
 		sh.Spawned(s)
 	}
 	w := newWatch(out, s, req)
-	w.partial = partial
-	w.began()
+	if w.out.lines != nil {
+		w.out.lines.partial = partial
+	}
+	w.began(ctx, fl.client)
 	if detach && by == nil {
 		return w.detached()
 	}

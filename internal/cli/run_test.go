@@ -76,13 +76,14 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 		code       int
 		errCode    types.ErrCode
 		streamType string
+		end        string
 	}{
-		{types.ExitStatus{Code: types.ExitError, Reason: types.ReasonMaxSteps}, ExitAgentFailed, types.ErrExhausted, "error_max_steps"},
-		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitNoModel, types.ErrAuth, "error"},
-		{types.ExitStatus{Code: types.ExitError, Reason: gone.Error(), Err: gone}, ExitNoModel, types.ErrNotFound, "error"},
-		{types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, ExitBudget, types.ErrExhausted, "error_budget"},
-		{types.ExitStatus{Code: types.ExitCancelled, Reason: "terminated"}, ExitCancelled, types.ErrCancelled, "cancelled"},
-		{types.ExitStatus{Code: types.ExitError, Reason: "timeout after 1s", Err: types.Errorf(types.ErrTimeout, "Process", "", "late")}, ExitTimeout, types.ErrTimeout, "error_timeout"},
+		{types.ExitStatus{Code: types.ExitError, Reason: types.ReasonMaxSteps}, ExitAgentFailed, types.ErrExhausted, "error_max_turns", "error_max_steps"},
+		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitNoModel, types.ErrAuth, "error_during_execution", "error"},
+		{types.ExitStatus{Code: types.ExitError, Reason: gone.Error(), Err: gone}, ExitNoModel, types.ErrNotFound, "error_during_execution", "error"},
+		{types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, ExitBudget, types.ErrExhausted, "error_max_budget_usd", "error_budget"},
+		{types.ExitStatus{Code: types.ExitCancelled, Reason: "terminated"}, ExitCancelled, types.ErrCancelled, "error_during_execution", "cancelled"},
+		{types.ExitStatus{Code: types.ExitError, Reason: "timeout after 1s", Err: types.Errorf(types.ErrTimeout, "Process", "", "late")}, ExitTimeout, types.ErrTimeout, "error_during_execution", "error_timeout"},
 	} {
 		f := newFake(t).serve()
 		f.theRun([]ipc.Event{{Kind: event.Exited, Exit: &c.exit}}, ipc.WaitResponse{Exit: c.exit, Result: "half"})
@@ -100,7 +101,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 		f.theRun([]ipc.Event{{Kind: event.Exited, Exit: &c.exit}}, ipc.WaitResponse{Exit: c.exit})
 		r = f.run("run", "--output-format", "stream-json", "do it")
 		last := lastLine(r.out)
-		if r.code != c.code || !strings.Contains(last, `"type":"result","subtype":"`+c.streamType+`","is_error":true`) {
+		if r.code != c.code || !strings.HasPrefix(last, `{"type":"result","subtype":"`+c.streamType+`","uuid":"`) || !strings.Contains(last, `"is_error":true`) || !strings.Contains(last, `"end":"`+c.end+`"`) {
 			t.Errorf("code %d, last line %s", r.code, last)
 		}
 	}
@@ -132,13 +133,13 @@ func TestStreamJSONBeginsWithInitAndEndsWithOneResult(t *testing.T) {
 	}
 	var kinds []string
 	for line := range strings.SplitSeq(strings.TrimSpace(r.out), "\n") {
-		var l struct{ Type string }
+		var l struct{ Subtype string }
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		kinds = append(kinds, l.Type)
+		kinds = append(kinds, l.Subtype)
 	}
-	if kinds[0] != "init" || kinds[len(kinds)-1] != "result" || strings.Count(strings.Join(kinds, " "), "result") != 1 || kinds[1] != "system" || len(kinds) != len(aRun())+3 {
+	if kinds[0] != "init" || kinds[len(kinds)-1] != "success" || strings.Count(strings.Join(kinds, " "), "rnix_event") != len(aRun()) || len(kinds) != len(aRun())+2 {
 		t.Errorf("lines %v", kinds)
 	}
 }
@@ -157,7 +158,7 @@ func TestRefusedSpawnIsAnErrorInEachFormat(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = f.run("run", "--output-format=stream-json", "do it")
-	if r.code != ExitNoModel || !strings.HasPrefix(r.out, `{"type":"result","subtype":"error","is_error":true`) {
+	if r.code != ExitNoModel || !strings.HasPrefix(r.out, `{"type":"result","subtype":"error_during_execution","uuid":"`) || !strings.Contains(r.out, `"session_id":"","is_error":true,"duration_ms":0,`) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -37,7 +37,7 @@ func showSuspended(out *output, pid types.PID, id types.UUID, e *waited, why str
 	case asJSON:
 		out.object(&runAnswer{Error: types.ToWire(err), Mend: mend, Data: suspendedData(r)})
 	case asStream:
-		out.object(streamResult(r, "suspended", err))
+		out.object(linesOf(out).resultOf(r, "suspended", err))
 	default:
 		out.say(debug.Sanitize("[kernel] " + err.Err.Error()))
 		out.say("  " + goesOn + mend)
@@ -73,7 +73,7 @@ func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResp
 		data.Warnings = warnings
 		out.object(&runAnswer{Error: types.ToWire(why), Mend: mend, Data: data})
 	case asStream:
-		out.object(streamResult(r, "suspended", why))
+		out.object(linesOf(out).resultOf(r, "suspended", why))
 	default:
 		if !out.exact {
 			out.result(r.Result)

@@ -29,17 +29,18 @@ type watch struct {
 	later     bool // it is not the first daemon that is asked
 	exited    bool // the stream has shown the end
 	suspended bool // ... and that it was the daemon's
-
-	partial  bool // stream-json has what the model says as it comes
-	messages messageLines
 }
 
 func newWatch(out *output, s ipc.SpawnResponse, req ipc.SpawnRequest) *watch {
-	return &watch{out: out, spawn: s, req: req, view: newView(out, s)}
+	w := &watch{out: out, spawn: s, req: req, view: newView(out, s)}
+	if out.format == asStream {
+		out.lines = &lineStream{out: out, spawn: &w.spawn, begun: time.Now()}
+	}
+	return w
 }
 
 // began says what was started.
-func (w *watch) began() {
+func (w *watch) began(ctx context.Context, c *ipc.Client) {
 	for _, text := range w.spawn.Warnings {
 		w.out.warn(text)
 	}
@@ -51,16 +52,7 @@ func (w *watch) began() {
 	if t := w.spawn.Worktree; t != nil {
 		w.out.talk("[kernel] PID %d works in %s, on branch %s, which begins at %s (%s)", w.spawn.PID, oneLine(t.Dir), oneLine(t.Branch), oneLine(t.BaseName), short(t.Base))
 	}
-	w.streams()
-}
-
-// streams says what a stream is about, and with -v the same for people.
-func (w *watch) streams() {
-	w.out.detail("[kernel] UUID %s; provider: %s", w.spawn.UUID, oneLine(w.spawn.Why))
-	if w.out.format == asStream {
-		w.out.object(w.init())
-		w.out.object(&systemLine{Type: "system", Subtype: "init", SessionID: w.spawn.UUID, Cwd: w.req.Cwd, Model: w.spawn.Model, Tools: []string{}, Servers: []string{}})
-	}
+	w.streams(ctx, c)
 }
 
 // detached is the answer for who does not wait.
@@ -73,7 +65,7 @@ func (w *watch) detached() error {
 			Data detached `json:"data"`
 		}{true, detached{s.PID, s.UUID, s.Name, s.Provider, s.Model, s.Warnings, s.Worktree}})
 	case asStream:
-		w.out.object(&runResult{Type: "result", Subtype: "detached", OK: true, PID: s.PID, UUID: s.UUID, SessionID: s.UUID})
+		w.out.object(w.out.lines.resultOf(w.out.lines.leftAt(), "detached", nil))
 	default:
 		w.out.print(s.PID.String() + "\n")
 		w.out.talk("[kernel] PID %d works on its own; see: rnix log -f %d, rnix wait %d", s.PID, s.PID, s.PID)
@@ -184,8 +176,8 @@ func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, 
 				asks.resume(ctx, w.spawn.UUID) // some may be among what was missed
 			}
 			asks.event(ctx, &f.e)
-			if f.e.Kind == event.StepEnded && f.e.UUID == w.spawn.UUID {
-				w.spoken(ctx, c)
+			if n := w.ripe(&f.e); n > 0 {
+				w.spoken(ctx, c, n)
 			}
 		case line := <-asks.typed():
 			asks.answer(ctx, line)
@@ -215,7 +207,7 @@ func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, 
 // read opens the stream and returns its frames; the last one has an error.
 func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 	frames := make(chan frame)
-	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds(), Speech: speaks(w.out) || w.partial}
+	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds(), Speech: speaks(w.out) || w.partial()}
 	if w.later {
 		req = w.seen.rest(req)
 	}
@@ -264,16 +256,6 @@ func (w *watch) show(f *frame) {
 		w.exited, w.suspended = true, f.e.Exit == nil
 	}
 	w.view.event(&f.e)
-}
-
-// spoken writes into a stream which messages the conversation has got.
-func (w *watch) spoken(ctx context.Context, c *ipc.Client) {
-	if w.out.format != asStream {
-		return
-	}
-	if err := w.messages.write(ctx, c, w.out, &w.spawn); err != nil {
-		w.out.detail("[kernel] its messages cannot be read: %v", err)
-	}
 }
 
 // renumber notes the PID that the process has from an event on: each daemon gives it another one.
@@ -344,7 +326,7 @@ func (w *watch) quit(sig os.Signal) error {
 	case asText:
 		return leave(code)
 	case asStream:
-		w.out.object(w.result(&ipc.WaitResponse{PID: pid, UUID: w.spawn.UUID}, "interrupted", left(code)))
+		w.out.object(w.out.lines.resultOf(w.out.lines.leftAt(), "interrupted", left(code)))
 		return leave(code)
 	}
 	return &exitError{code, left(code)}
@@ -357,7 +339,7 @@ func left(code int) error {
 // finish shows how the process ended and returns the exit code for that.
 func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.out.live.end()
-	w.spoken(ctx, c)
+	w.last(ctx, c)
 	interrupted := w.asked != nil
 	switch {
 	case e.err == nil && stopped(&e.r):
