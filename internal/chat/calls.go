@@ -140,9 +140,9 @@ func foldedLines(m *Model, k *openCall, text string, failed bool) (out []string)
 		return nil
 	}
 	lines := strings.Split(text, "\n")
-	if diff := change(k, lines); diff != nil && !failed {
+	if _, diff := tui.Change(m.t, k.name, k.input, text); diff != nil && !failed {
 		for _, l := range diff[:min(len(diff), shownDiff)] {
-			out = append(out, belowLine(m, diffAttr(l), l))
+			out = append(out, belowLine(m, changeAttr(l), l))
 		}
 		return append(out, moreLines(m, len(diff)-shownDiff)...)
 	}
@@ -172,48 +172,6 @@ func moreLines(m *Model, n int) []string {
 // belowLine is a line below a call.
 func belowLine(m *Model, a attr, line string) string {
 	return tui.Cut(m.t, paint(m.t, dim, tui.Pick(m.t, "  │ ", "  | "))+paint(m.t, a, bounded(line, 1<<10)), m.md.w)
-}
-
-// change returns the lines of the difference that a call has made: that which its result has, or what its input puts in the place of what; nil = it
-// has made none.
-func change(k *openCall, lines []string) []string {
-	var in struct {
-		Old, New *string
-		OldText  *string `json:"old_text"`
-		NewText  *string `json:"new_text"`
-		OldStr   *string `json:"old_string"`
-		NewStr   *string `json:"new_string"`
-		Content  *string
-	}
-	if strings.Contains(k.name, "edit") || strings.Contains(k.name, "write") {
-		i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "@@") })
-		if i >= 0 {
-			return lines[i:]
-		}
-		if json.Unmarshal([]byte(k.input), &in) == nil {
-			for _, pair := range [][2]*string{{in.Old, in.New}, {in.OldText, in.NewText}, {in.OldStr, in.NewStr}} {
-				if pair[0] != nil && pair[1] != nil {
-					return append(signed("-", *pair[0]), signed("+", *pair[1])...)
-				}
-			}
-			if in.Content != nil && strings.Contains(k.name, "write") {
-				return signed("+", *in.Content)
-			}
-		}
-	}
-	return nil
-}
-
-// signed returns the lines of a text with a sign before each.
-func signed(sign, text string) (out []string) {
-	if text == "" {
-		return nil
-	}
-	var t tui.Theme
-	for l := range strings.SplitSeq(strings.TrimRight(tui.Clean(&t, bounded(text, 64<<10)), "\n"), "\n") {
-		out = append(out, sign+l)
-	}
-	return out
 }
 
 // unfoldLast prints the last result as a whole.

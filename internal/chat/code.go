@@ -3,6 +3,8 @@ package chat
 import (
 	"strings"
 	"sync"
+
+	"rnix/internal/tui"
 )
 
 // coder colours code line by line: comments, texts, numbers and words of the language. It knows what nearly all languages have in common, and needs
@@ -161,17 +163,23 @@ func (c *coder) piece(s string, i int) (to int, a attr) {
 
 func wordy(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 }
 
-// diffAttr is how a line of a difference looks.
-func diffAttr(s string) attr {
-	switch {
-	case strings.HasPrefix(s, "+++"), strings.HasPrefix(s, "---"):
-		return bold
-	case strings.HasPrefix(s, "+"):
+// changeAttr is how a line of a change of one file looks.
+func changeAttr(s string) attr {
+	switch tui.ChangeStyle(s) {
+	case tui.Green:
 		return green
-	case strings.HasPrefix(s, "-"):
+	case tui.Red:
 		return red
-	case strings.HasPrefix(s, "@@"):
+	case tui.Cyan:
 		return cyan
 	}
 	return 0
+}
+
+// diffAttr is how a line of a difference looks, which has headers of files.
+func diffAttr(s string) attr {
+	if strings.HasPrefix(s, "+++") || strings.HasPrefix(s, "---") {
+		return bold
+	}
+	return changeAttr(s)
 }

@@ -200,14 +200,8 @@ func tintDiff(t *Theme, view string) string {
 	}
 	lines := strings.Split(view, "\n")
 	for i, l := range lines {
-		switch {
-		case strings.Contains(l, "\x1b"):
-		case strings.HasPrefix(l, "+"):
-			lines[i] = t.paint(green, l)
-		case strings.HasPrefix(l, "-"):
-			lines[i] = t.paint(red, l)
-		case strings.HasPrefix(l, "@@"):
-			lines[i] = t.paint(cyan, l)
+		if !strings.Contains(l, "\x1b") {
+			lines[i] = t.paint(ChangeStyle(l), l)
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -1,0 +1,30 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAChangeIsThatOfTheResultOrOfTheInput(t *testing.T) {
+	for _, c := range []struct{ tool, input, result, file, want string }{
+		{"edit_file", `{"path":"a.txt","old":"x","new":"y"}`, "changed a.txt: 1 line removed, 1 added, 2 lines now\n@@ -1,2 +1,2 @@\n-x\n+y\n z\n", "a.txt", "@@ -1,2 +1,2 @@|-x|+y| z"},
+		{"write_file", `{"path":"a.txt","content":"one\ntwo\n"}`, "created a.txt: 2 lines, 8 bytes\n", "a.txt", "+one|+two"},
+		{"write_file", `{"path":"a.txt","content":"one\n"}`, "a.txt already has this content\n", "a.txt", ""},
+		{"write_file", `{"path":"a.txt","content":""}`, "created a.txt: 0 lines, 0 bytes\n", "a.txt", ""},
+		// agent CLIs
+		{"Edit", `{"file_path":"/w/a.txt","old_string":"0\n1\n2\n3\nold\nend","new_string":"0\n1\n2\n3\nnew\nend"}`, "The file has been updated.", "/w/a.txt", " 1| 2| 3|-old|+new| end"},
+		{"MultiEdit", `{"file_path":"b","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}`, "Done", "b", "-a|+b|-c"},
+		{"Write", `{"file_path":"b","content":"all"}`, "Written", "b", "+all"},
+		{"edit", `{"filePath":"c","oldString":"a","newString":"a\nb"}`, "", "c", " a|+b"},
+		{"TodoWrite", `{"todos":[{"content":"x"}]}`, "Done", "", ""},
+		{"edit_file", `no JSON`, "Done", "", ""},
+		{"shell", `{"command":"git diff"}`, "@@ -1 +1 @@\n-x\n+y\n", "", ""},
+		// nothing in it is obeyed by a terminal
+		{"edit_file", "{\"path\":\"\\u001b[2J\u202ea\"}", "@@ -1 +1 @@\n+\x1b]0;title\a\tb\u202e\n", "<U+202E>a", "@@ -1 +1 @@|+   b<U+202E>"},
+	} {
+		file, lines := Change(&Theme{}, c.tool, c.input, c.result)
+		if got := strings.Join(lines, "|"); got != c.want || file != c.file {
+			t.Errorf("%s %s: %q in %q, want %q in %q", c.tool, c.input, got, file, c.want, c.file)
+		}
+	}
+}
