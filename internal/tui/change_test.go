@@ -28,3 +28,27 @@ func TestAChangeIsThatOfTheResultOrOfTheInput(t *testing.T) {
 		}
 	}
 }
+
+// In a conversation the difference that an edit has made has colours, and a list in an answer has none.
+func TestTheTalkColoursADifference(t *testing.T) {
+	l := newLong(&Theme{Color: true})
+	l.add("#3 assistant\n- one\n+ two")
+	from := len(l.parts)
+	l.add("#4 tool\nchanged a: 1 line removed\n@@ -1 +1 @@\n-old\n+" + strings.Repeat("n", maxPart+1) + "\n same")
+	l.tint(from)
+	view := strings.Split(l.view(8, 2000), "\n")
+	for _, want := range []string{"- one", "+ two", "\x1b[36m@@ -1 +1\x1b[m", "\x1b[31m-old\x1b[m", "\x1b[32m+nnnnnnn\x1b[m", "\x1b[32mnnnnnnnn\x1b[m", " same"} {
+		found := false
+		for _, l := range view {
+			found = found || l == want
+		}
+		if !found {
+			t.Errorf("no line %q", want)
+		}
+	}
+	for _, row := range view {
+		if strings.Trim(row, "n") == "" && row != "" {
+			t.Errorf("a part of a long line is shown plainly: %q", row)
+		}
+	}
+}

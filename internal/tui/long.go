@@ -24,6 +24,8 @@ type long struct {
 type part struct {
 	text string
 	more bool // the line goes on in the next part
+	// style is how it stands out where nothing in it was searched for.
+	style style
 }
 
 // place2 is a row of a part.
@@ -52,13 +54,26 @@ func (l *long) add(text string) {
 			for n > maxPart-utf8.UTFMax && !utf8.RuneStart(line[n]) {
 				n--
 			}
-			l.parts = append(l.parts, part{line[:n], true})
+			l.parts = append(l.parts, part{text: line[:n], more: true})
 			line = line[n:]
 		}
 		l.parts = append(l.parts, part{text: line})
 	}
 	if l.tail {
 		l.end()
+	}
+}
+
+// tint colours the difference of a file that the parts from one on have, if there is one: it begins with a line that begins with @@.
+func (l *long) tint(from int) {
+	inside := false
+	for i := from; i < len(l.parts); i++ {
+		switch p := &l.parts[i]; {
+		case i > from && l.parts[i-1].more:
+			p.style = l.parts[i-1].style
+		case inside || strings.HasPrefix(p.text, "@@ "):
+			inside, p.style = true, ChangeStyle(p.text)
+		}
 	}
 }
 
@@ -131,7 +146,11 @@ func (l *long) view(w, h int) string {
 			if len(out) == h {
 				break
 			}
-			out = append(out, l.find.mark(l.t, l.t.cut(r, w)))
+			row := l.find.mark(l.t, l.t.cut(r, w))
+			if !strings.Contains(row, "\x1b") {
+				row = l.t.paint(l.parts[i].style, row)
+			}
+			out = append(out, row)
 		}
 	}
 	for len(out) < h {

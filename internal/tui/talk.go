@@ -170,10 +170,13 @@ func (p *talkPane) render() {
 		p.long.add("nothing was said yet")
 	}
 	for i := range p.messages {
-		p.at = append(p.at, len(p.long.parts))
+		from := len(p.long.parts)
+		p.at = append(p.at, from)
 		b.Reset()
 		messageText(&b, p.e.t, &p.messages[i])
-		p.long.add(b.String())
+		if p.long.add(b.String()); p.messages[i].Role == "tool" {
+			p.long.tint(from)
+		}
 	}
 	if p.damage != "" {
 		p.long.add("\nwhat is behind is missing: " + p.damage)
