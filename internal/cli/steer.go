@@ -98,11 +98,15 @@ func (a *app) awaitDelivery(ctx context.Context, c *ipc.Client, sent *ipc.SendRe
 			return withMend(types.Errorf(types.ErrTimeout, "Steer", cmp.Or(oneLine(sent.Name), "PID "+sent.PID.String()), "the agent has not got it within %s", timeout), "it is kept, and the agent gets it before its next prompt")
 		}
 		if now := fmt.Sprintf("PID %d gets it after step %d", r.PID, r.Step); now != said {
+			first := said == ""
 			said = now
 			if r.Wait != "" {
 				now += " (" + oneLine(r.Wait) + ")"
 			}
 			a.out.talk("[kernel] %s", now)
+			if first {
+				a.out.talk("  Ctrl+C ends the waiting, and the message is kept; next time, without waiting: rnix steer --no-wait %d TEXT", r.PID)
+			}
 		}
 	}
 }
