@@ -42,3 +42,24 @@ func TestAPersonSeesWhatAModelSaysWhileItSaysIt(t *testing.T) {
 		t.Errorf("standard output: %q, %v", b, err)
 	}
 }
+
+// A log that is followed shows the line that a model has begun, from where it began, before the line has an end; and once when it has one.
+func TestALogThatIsFollowedShowsALineThatHasBegun(t *testing.T) {
+	s := newScreen(t)
+	_, url := llmtest.NewMessagesAPI(t, func(llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Text: "A line.\nAnd half of \x1b[31manother", Hang: true}
+	})
+	s.env = append(s.env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s.open("80", "24", "rnix run -q -d --name slow --model anthropic/m hang && rnix log -f slow")
+	s.sees(" 1 [output] A line.", " 1 [output] And half of another")
+	if b := s.rnix("log", "slow"); !strings.Contains(b, "A line.") || strings.Contains(b, "And half") {
+		t.Errorf("the log of the past has not only whole lines:\n%s", b)
+	}
+	s.rnix("kill", "-KILL", "slow")
+	s.sees("ended with 0")
+	for _, once := range []string{"A line.", "And half of another", "exited(4)"} {
+		if n := strings.Count(s.text(), once); n != 1 {
+			t.Errorf("%q is there %d times:\n%s", once, n, s.text())
+		}
+	}
+}
