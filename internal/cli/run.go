@@ -32,8 +32,8 @@ func runCmd(a *app) *cobra.Command {
 		Use:   "run [intent]",
 		Short: "start an agent and show what it does until it ends",
 		Long: `Run starts an agent that works on the intent in the current directory, shows each of its steps on
-standard error, and writes its result to standard output. On a terminal it shows what the model says as
-it comes, and with -v what it thinks; a result that stands there already is not written once more.
+standard error, and writes its result to standard output. It shows what the model says beside its calls,
+on a terminal all that it says, as it comes; and with -v what it thinks. The result is written once.
 
 The intent is the arguments, or standard input with "-" or when nothing is given and standard input is
 not a terminal. With a "-" beside an intent, or with --stdin, standard input is data to work on: the agent

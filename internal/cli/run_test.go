@@ -21,7 +21,7 @@ func aRun() []ipc.Event {
 		{Kind: event.Spawned, Intent: "do it", Provider: "deepseek", Model: "v4-flash"},
 		{Kind: event.StepStarted, Step: 1, Total: 10},
 		{Kind: event.Waiting, Text: "the rate limit of deepseek", Until: time.Date(2020, 1, 2, 3, 4, 5, 0, time.Local)},
-		{Kind: event.LogLine, Name: "output", Text: "I will spawn a child."},
+		{Kind: event.LogLine, Name: "output", Text: "I will spawn a child.", Answer: 1, Total: 22},
 		{Kind: event.LogLine, Name: "warning", Text: "careful\x1b[2J"},
 		{Kind: event.StepEnded, Step: 1, Total: 10, Name: "tool_call", Text: "spawn look at\nthe tests; read_file \x1b]0;evil\x07go.mod", Tokens: 1234, Dur: 1500 * time.Millisecond},
 		{Kind: event.Spawned, PID: 4, UUID: id(4), PPID: 3, Intent: "look at the tests", Provider: "deepseek", Model: "v4-flash"},

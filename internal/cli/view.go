@@ -50,7 +50,7 @@ func (v *view) kinds() []event.Kind {
 	if !v.out.talks() {
 		return []event.Kind{event.Exited}
 	}
-	return append(kinds, event.LogLine, event.Syscall, event.Signalled)
+	return append(kinds, event.LogLine, event.Syscall, event.Signalled, event.Delivered)
 }
 
 // event takes note of an event and says what is worth a line.
@@ -70,6 +70,9 @@ func (v *view) event(e *ipc.Event) {
 		}
 	case event.StepEnded:
 		v.spoke(e.PID)
+		if e.UUID != v.uuid || e.Name != "text" && e.Name != "complete" {
+			v.release(e.PID)
+		}
 		v.stepEnded(e, p)
 	case event.Syscall:
 		p.doing = doing(e, p.doing)
@@ -87,6 +90,7 @@ func (v *view) event(e *ipc.Event) {
 		if e.UUID == v.uuid || e.Exit == nil {
 			break
 		}
+		v.release(e.PID)
 		if e.Result == suspended {
 			v.say("[kernel] PID %d suspended: %s | %s tokens | %s", e.PID, oneLine(e.Exit.Reason), number(e.Tokens), debug.Duration(e.Dur))
 		} else {
@@ -104,6 +108,8 @@ func (v *view) event(e *ipc.Event) {
 		}
 	case event.Answered:
 		v.say("[ask] PID %d: %s", e.PID, strings.TrimSuffix(answerWords(e.Result)+": "+oneLine(e.Text), ": "))
+	case event.Delivered:
+		v.release(e.PID) // what it has said was not the result: it goes on
 	case event.Compacted, event.Refused:
 		v.say("[kernel] PID %d: %s", e.PID, oneLine(e.Text))
 	case event.Mounted:
@@ -121,6 +127,7 @@ func (v *view) event(e *ipc.Event) {
 
 // renumber gives the process that is watched another PID.
 func (v *view) renumber(pid types.PID) {
+	v.release(v.pid)
 	v.procs[pid] = v.procs[v.pid]
 	delete(v.procs, v.pid)
 	v.pid = pid
@@ -193,12 +200,13 @@ func (v *view) logLine(e *ipc.Event, p *seen) {
 		}
 		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "[think]"), oneLine(e.Text))
 	case "output":
-		if p.doing = "answers"; e.Answer != 0 && speaks(v.out) {
+		if p.doing = "answers"; e.Answer != 0 {
 			v.says(e)
 			break
 		}
 		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "[output]"), oneLine(e.Text))
 	default:
+		v.release(e.PID) // it makes a call now
 		p.doing = oneLine(e.Text)
 		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "["+oneLine(e.Name)+"]"), oneLine(e.Text))
 	}

@@ -340,6 +340,7 @@ func left(code int) error {
 func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.out.live.end()
 	w.last(ctx, c)
+	w.view.end(e.r.Result)
 	interrupted := w.asked != nil
 	switch {
 	case e.err == nil && stopped(&e.r):
