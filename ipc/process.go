@@ -282,7 +282,9 @@ type EventsRequest struct {
 	Filter *EventFilter `json:"filter,omitempty"`
 	// Speech sends what models say as it comes, in events of the kind piece that the log does not have (their seq is 0), in place of the lines of which they
 	// are parts: Kinds and Filter pick them as they pick these. It needs Follow.
-	Speech bool      `json:"speech,omitempty"`
-	Since  time.Time `json:"since,omitzero"` // only events that are not older
-	Tail   int       `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
+	Speech bool `json:"speech,omitempty"`
+	// Steps sends the end of each step that is still to come, too, although Kinds and Filter do not pick it. It needs Follow.
+	Steps bool      `json:"steps,omitempty"`
+	Since time.Time `json:"since,omitzero"` // only events that are not older
+	Tail  int       `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
 }

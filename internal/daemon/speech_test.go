@@ -1,7 +1,9 @@
 package daemon_test
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +77,41 @@ func TestWhatAModelSaysIsHeardWhileItSaysIt(t *testing.T) {
 	}
 	if list, _ := seen(t, s, ipc.EventsRequest{Target: p.UUID.String(), History: true}); of(list, event.Piece)[p.PID] != 0 {
 		t.Error("pieces are in the record")
+	}
+}
+
+// The ends of steps that are to come are sent beside what a filter picks, and those of the past are not.
+func TestTheEndsOfStepsAreHeardBesideALog(t *testing.T) {
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	resume := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(resume)
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if _, told := r.LastResult(); told {
+			close(asked)
+			<-goOn
+			return llmtest.Reply{Text: "Done."}
+		}
+		return tool("shell", `{"command":"echo hi"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
+	<-asked
+	feed, err := ipc.Open(t.Context(), s.Client, ipc.Events, ipc.EventsRequest{Target: p.UUID.String(), History: true, Tail: 1, Follow: true, UntilEnd: true, Steps: true,
+		Kinds: []event.Kind{event.LogLine}, Filter: &ipc.EventFilter{Log: true, Categories: []string{"tool"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	var got []string
+	for f, err := range feed.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(f.Data.Kind, f.Data.Step))
+		resume()
+	}
+	if text := strings.Join(got, " "); text != "log0 step_ended2" {
+		t.Errorf("heard: %s", text)
 	}
 }
 

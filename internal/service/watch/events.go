@@ -76,6 +76,7 @@ func (w *Service) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s 
 			if !f.req.Follow || f.over() {
 				return nil
 			}
+			f.steps = f.req.Steps
 			if err := f.heard.send(f, s, cur.Pos()-1); err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ type filter struct {
 	sent    map[types.UUID]uint64     // the last event of this daemon that its file had
 	stored  map[types.UUID]storedFrom // where files begin
 	heard   *hearing                  // nil = what models say is not asked for but in whole lines
+	steps   bool                      // the past is over, and each end of a step is wanted
 	buf     []byte
 }
 
@@ -118,7 +119,7 @@ func (f *filter) picks(e *event.Event) bool {
 		line.Kind = event.LogLine
 		e = &line
 	}
-	return (len(f.req.Kinds) == 0 || e.Kind == event.Lag || slices.Contains(f.req.Kinds, e.Kind)) &&
+	return f.steps && e.Kind == event.StepEnded || (len(f.req.Kinds) == 0 || e.Kind == event.Lag || slices.Contains(f.req.Kinds, e.Kind)) &&
 		(f.req.Since.IsZero() || !e.Time.Before(f.req.Since)) && f.match(e)
 }
 
