@@ -32,7 +32,8 @@ func runCmd(a *app) *cobra.Command {
 		Use:   "run [intent]",
 		Short: "start an agent and show what it does until it ends",
 		Long: `Run starts an agent that works on the intent in the current directory, shows each of its steps on
-standard error, and writes its result to standard output. It shows what the model says beside its calls,
+standard error, and writes its result to standard output. Below a step it shows what edits have changed in
+files: the beginning of each, and the command that shows all. It shows what the model says beside its calls,
 on a terminal all that it says, as it comes; and with -v what it thinks. The result is written once.
 
 The intent is the arguments, or standard input with "-" or when nothing is given and standard input is

@@ -89,8 +89,9 @@ type frame struct {
 	e      ipc.Event
 	raw    []byte // for stream-json
 	missed *ipc.Missed
-	old    bool  // of a daemon before the one that sends it
-	err    error // the last one
+	edits  []ipc.StepCall // of a step that has ended, the calls that have edited files
+	old    bool           // of a daemon before the one that sends it
+	err    error          // the last one
 }
 
 // waited is how the call of wait ended.
@@ -105,7 +106,7 @@ type passed struct {
 	err error
 }
 
-// drainTime is how long the events of a process that has ended are still waited for.
+// drainTime is how long the next event of a process that has ended is still waited for.
 const drainTime = time.Second
 
 // follow shows the events of the process and returns when it has ended, or when somebody wants to
@@ -172,6 +173,9 @@ func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, 
 				frames = nil
 				continue
 			}
+			if end != nil {
+				enough = time.After(drainTime)
+			}
 			if w.show(&f); f.missed != nil {
 				asks.resume(ctx, w.spawn.UUID) // some may be among what was missed
 			}
@@ -229,7 +233,11 @@ func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 		defer feed.Close()
 		for {
 			f, err := feed.Next()
-			if err != nil || !send(frame{e: f.Data, raw: bytes.Clone(f.Raw), missed: f.Missed, old: f.Seq == 0}) {
+			next := frame{e: f.Data, raw: bytes.Clone(f.Raw), missed: f.Missed, old: f.Seq == 0}
+			if err == nil && w.out.talks() {
+				next.edits = editsOf(ctx, c, &f.Data)
+			}
+			if err != nil || !send(next) {
 				send(frame{err: err})
 				return
 			}
@@ -256,6 +264,7 @@ func (w *watch) show(f *frame) {
 		w.exited, w.suspended = true, f.e.Exit == nil
 	}
 	w.view.event(&f.e)
+	w.view.edited(&f.e, f.edits)
 }
 
 // renumber notes the PID that the process has from an event on: each daemon gives it another one.
