@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +26,9 @@ func logCmd(a *app) *cobra.Command {
 		Long: `Log shows the log of processes, alive or dead: what they think, what their models say, which tools they call
 and what these print, what went wrong, and how they ended if that was no success; of several in the order of
 time. Without a process it shows those of all that the daemon knows of. With -f it follows until they end
-or you press Ctrl+C, which only ends the looking; a daemon that crashes meanwhile is started again, and one
-that was stopped is waited for (RNIX_DAEMON_WAIT, default 30s).
+or you press Ctrl+C, which only ends the looking, and shows what edits change in files meanwhile (not with
+-q or --json). A daemon that crashes is started again, and one that was stopped is waited for
+(RNIX_DAEMON_WAIT, default 30s).
 
 Levels: debug (think), info (tool, output), warning, error (what failed). --level shows one and those above
 it. Where lines are missing, it says so.`,
@@ -52,7 +55,13 @@ it. Where lines are missing, it says so.`,
 				return err
 			}
 			req.Speech = true
-			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string { return logLine(&a.out.out, e) })
+			req.Steps = req.Follow && a.out.talks() && showsTools(req.Filter)
+			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string {
+				if req.Steps && e.Kind == event.StepEnded {
+					return logEdits(c.Context(), fl.client, a.out, e)
+				}
+				return logLine(&a.out.out, e)
+			})
 		},
 	}
 	past.add(c)
@@ -79,6 +88,24 @@ func levelWords() string {
 		words = append(words, string(l))
 	}
 	return strings.Join(words, ", ")
+}
+
+// showsTools reports whether what tools print is among what a filter picks.
+func showsTools(f *ipc.EventFilter) bool {
+	return (len(f.Categories) == 0 || slices.Contains(f.Categories, "tool")) && (f.Level == "" || f.Level == string(debug.LevelDebug) || f.Level == string(debug.LevelInfo))
+}
+
+// logEdits renders what a step has changed in files: a line for each edit, and the difference below it.
+func logEdits(ctx context.Context, c *ipc.Client, out *output, e *ipc.Event) string {
+	lines := editLines(out, &out.out, e, editsOf(ctx, c, e), func(k *ipc.StepCall, file string) string {
+		line := *e
+		line.Kind, line.Name, line.Text, line.Err, line.Code = event.LogLine, "tool", oneLine(k.Name)+with(" ", file), "", ""
+		if k.Path == "/dev/workspace" {
+			line.Text, _, _ = strings.Cut(k.Result, "\n") // which says what has changed, in a line
+		}
+		return logLine(&out.out, &line)
+	})
+	return strings.Join(lines, "\n")
 }
 
 // logLine renders a line of a log, with its category coloured.
