@@ -14,17 +14,10 @@ import (
 	"rnix/ipc"
 )
 
-// showResult is a call with what it brought.
-type result struct {
-	call openCall
-	text string // clean, without the line about the exit code
-}
-
 // How much is shown of a result.
 const (
 	shownLines = 3
 	shownDiff  = 16
-	unfolded   = 400
 )
 
 // callHead is a call on one line: its tool and what it is about, clean.
@@ -100,7 +93,8 @@ func showResult(m *Model, c *ipc.ConversationMessage) {
 		a = red
 	}
 	text = strings.TrimRight(tui.Clean(m.t, text), "\n ")
-	m.script.last = &result{k, text}
+	whole, diff := wholeLines(m.t, &k, text, c.IsError)
+	keepResult(m, addressOf(m), callHead(m, &k), whole, diff)
 	end := "  " + paint(m.t, a, state)
 	if took != "" {
 		end += paint(m.t, dim, " "+tui.Line(m.t, took))
@@ -121,30 +115,45 @@ func completedWith(m *Model, k *openCall) {
 	printSaid(m, m.md.end())
 }
 
-// foldedLines returns what is shown below a call: of a plan its steps, of a difference its beginning, of all else the last lines. One that has failed
-// has changed nothing.
-func foldedLines(m *Model, k *openCall, text string, failed bool) (out []string) {
-	if k.name == "plan" || k.name == "replan" {
-		var in struct{ Steps []string }
-		if json.Unmarshal([]byte(k.input), &in) == nil && len(in.Steps) > 0 {
-			for i, s := range in.Steps {
-				if i == shownDiff {
-					break
-				}
-				out = append(out, belowLine(m, 0, tui.Pick(m.t, "□ ", "- ")+tui.Line(m.t, s)))
-			}
-			return out
-		}
+// wholeLines returns all lines of what a call has brought: the steps of a plan, or the difference that it has made, or what its result says. One that has
+// failed has changed nothing.
+func wholeLines(t *tui.Theme, k *openCall, text string, failed bool) (lines []string, diff bool) {
+	if steps := stepsOf(t, k); len(steps) > 0 && !failed {
+		return steps, false
 	}
-	if text == "" {
+	if text != "" {
+		lines = strings.Split(text, "\n")
+	}
+	if _, d := tui.Change(t, k.name, k.input, text); d != nil && !failed && text != "" {
+		return d, true
+	}
+	return lines, false
+}
+
+// stepsOf returns the steps of the plan that a call has made, clean; nil if it is another call.
+func stepsOf(t *tui.Theme, k *openCall) (steps []string) {
+	var in struct{ Steps []string }
+	if k.name != "plan" && k.name != "replan" || json.Unmarshal([]byte(k.input), &in) != nil {
 		return nil
 	}
-	lines := strings.Split(text, "\n")
-	if _, diff := tui.Change(m.t, k.name, k.input, text); diff != nil && !failed {
-		for _, l := range diff[:min(len(diff), shownDiff)] {
-			out = append(out, belowLine(m, changeAttr(l), l))
+	for _, s := range in.Steps {
+		steps = append(steps, tui.Line(t, s))
+	}
+	return steps
+}
+
+// foldedLines returns what is shown below a call: of a plan and of a difference the beginning, of all else the last lines.
+func foldedLines(m *Model, k *openCall, text string, failed bool) (out []string) {
+	lines, diff := wholeLines(m.t, k, text, failed)
+	if diff || !failed && len(stepsOf(m.t, k)) > 0 {
+		for _, l := range lines[:min(len(lines), shownDiff)] {
+			if diff {
+				out = append(out, belowLine(m, changeAttr(l), l))
+				continue
+			}
+			out = append(out, belowLine(m, 0, tui.Pick(m.t, "□ ", "- ")+l))
 		}
-		return append(out, moreLines(m, len(diff)-shownDiff)...)
+		return append(out, moreLines(m, len(lines)-shownDiff)...)
 	}
 	n := len(lines) - shownLines
 	if n <= 1 { // the line that says so would take its place
@@ -172,25 +181,6 @@ func moreLines(m *Model, n int) []string {
 // belowLine is a line below a call.
 func belowLine(m *Model, a attr, line string) string {
 	return tui.Cut(m.t, paint(m.t, dim, tui.Pick(m.t, "  │ ", "  | "))+paint(m.t, a, bounded(line, 1<<10)), m.md.w)
-}
-
-// unfoldLast prints the last result as a whole.
-func unfoldLast(m *Model) {
-	r := m.script.last
-	if r == nil || r.text == "" {
-		m.say("there is no output to unfold")
-		return
-	}
-	m.block("unfold")
-	m.print(tui.Cut(m.t, paint(m.t, dim, tui.Pick(m.t, "─ ", "- "))+callHead(m, &r.call), m.md.w))
-	lines := strings.Split(r.text, "\n")
-	for _, l := range lines[:min(len(lines), unfolded)] {
-		m.print(hardWrap(m.t, []span{{bounded(l, 8<<10), 0}}, m.md.w)...)
-	}
-	if n := len(lines) - unfolded; n > 0 {
-		m.print(paint(m.t, dim, tui.Pick(m.t, "… ", "... ")+plural(n, "line", "lines")+" more; see: rnix steps "+tui.Line(m.t, addressOf(m))))
-	}
-	m.script.last = nil
 }
 
 // strip returns text without styles.

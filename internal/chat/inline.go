@@ -257,9 +257,9 @@ func hardWrap(t *tui.Theme, spans []span, w int) []string {
 	width := 0
 	for _, s := range spans {
 		for text := s.text; text != ""; {
-			piece := text
-			if tui.Cells(t, text) > w-width {
-				if piece = ansi.Truncate(text, w-width, ""); piece == "" {
+			piece := beginning(t, text, w-width)
+			if tui.Cells(t, piece) > w-width {
+				if piece = ansi.Truncate(piece, w-width, ""); piece == "" {
 					if width == 0 {
 						_, k := utf8.DecodeRuneInString(text)
 						piece = text[:k]
@@ -277,4 +277,15 @@ func hardWrap(t *tui.Theme, spans []span, w int) []string {
 		}
 	}
 	return append(out, b.String())
+}
+
+// beginning returns as much of a text as takes more than w cells, or all of it: a long one is not looked through for each of its lines.
+func beginning(t *tui.Theme, text string, w int) string {
+	for n := 8*max(w, 0) + 64; n < len(text); n *= 2 {
+		head := strings.ToValidUTF8(text[:n], "") // without half a character
+		if tui.Cells(t, head) > w {
+			return head
+		}
+	}
+	return text
 }

@@ -20,7 +20,7 @@ var keyTable = []keyLine{
 	{"Esc", "interrupt the agent; what it did stays"},
 	{"Ctrl+C", "clear the line; twice, or Ctrl+D: leave (agent works on)"},
 	{"Up, Down, Ctrl+R", "earlier messages; Ctrl+R searches them"},
-	{"Ctrl+O", "print the whole output of the last call"},
+	{"Ctrl+O", "the whole output of the last call; again: the one before"},
 	{"Tab, Ctrl+V", "complete a command or @FILE; put in a copied image"},
 }
 
@@ -35,7 +35,7 @@ func pressKey(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return ctrlC(m)
 	case "ctrl+o":
-		unfoldLast(m)
+		unfoldNext(m)
 		return nil
 	}
 	switch {

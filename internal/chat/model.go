@@ -47,6 +47,7 @@ type Model struct {
 	conv    int // the number of the conversation; what was asked for an earlier one is not listened to
 	ev      stream
 	script  script
+	results results
 	md      markdown
 	said    speech
 	held    []ipc.Event           // what was heard of an answer before all that stands before it is shown

@@ -105,7 +105,7 @@ func (d *desk) hears(events ...ipc.Event) {
 func (d *desk) types(text string) { d.tells(tea.PasteMsg{Content: text}) }
 
 func (d *desk) key(name string) {
-	k := map[string]tea.KeyPressMsg{"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl}, "tab": {Code: tea.KeyTab}}
+	k := map[string]tea.KeyPressMsg{"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl}, "ctrl+o": {Code: 'o', Mod: tea.ModCtrl}, "tab": {Code: tea.KeyTab}}
 	msg, ok := k[name]
 	if !ok {
 		msg = tea.KeyPressMsg{Code: []rune(name)[0], Text: name}

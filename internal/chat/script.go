@@ -22,7 +22,6 @@ type script struct {
 	at     int  // its number
 	answer string
 	open   []openCall
-	last   *result // the last result, to unfold
 	inputs []input // what persons have said, as far as it is shown
 }
 

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -65,8 +64,6 @@ func runOwn(m *Model, command string) tea.Cmd {
 // showOwn prints a command that was run, with the end of its output, and keeps it for the agent.
 func showOwn(m *Model, command, out, how string) {
 	text := strings.TrimRight(tui.Clean(m.t, out), "\n")
-	input, _ := json.Marshal(map[string]string{"command": command}) // strings always can
-	m.script.last = &result{call: openCall{name: "!", input: string(input)}, text: text}
 	m.block("user")
 	head := paint(m.t, cyan|bold, "! ") + paint(m.t, bold, tui.Line(m.t, command))
 	m.print(tui.Cut(m.t, head+with("  ", paint(m.t, yellow, tui.Line(m.t, how))), m.w-1))
@@ -74,6 +71,7 @@ func showOwn(m *Model, command, out, how string) {
 	if text != "" {
 		lines = strings.Split(text, "\n")
 	}
+	keepResult(m, "", head, lines, false)
 	n := max(len(lines)-shownOwn, 0)
 	m.print(moreLines(m, n)...)
 	for _, l := range lines[n:] {
