@@ -93,6 +93,9 @@ func showResult(m *Model, c *ipc.ConversationMessage) {
 		a = red
 	}
 	text = strings.TrimRight(tui.Clean(m.t, text), "\n ")
+	if !c.IsError && len(stepsOf(m.t, &k)) > 0 {
+		m.plan.past, m.plan.stale = "", false // it is of this run
+	}
 	whole, diff := wholeLines(m.t, &k, text, c.IsError)
 	keepResult(m, addressOf(m), callHead(m, &k), whole, diff)
 	end := "  " + paint(m.t, a, state)

@@ -129,7 +129,7 @@ func beginAnew(m *Model, what string) tea.Cmd {
 	m.conv++
 	m.id, m.phase, m.detail, m.next = types.UUID{}, none, ipc.ProcDetail{}, start{model: model}
 	m.script, m.said, m.kids, m.queue, m.ask, m.used, m.hold, m.held, m.shown = script{}, speech{}, nil, nil, nil, 0, false, nil, nil
-	m.idle, m.clashed, m.fresh, m.results = false, false, false, results{}
+	m.idle, m.late, m.clashed, m.fresh, m.plan, m.results = false, false, false, false, plan{}, results{}
 	m.block("note")
 	m.print(paint(m.t, dim, tui.Cut(m.t, what, m.w-1)))
 	return nil

@@ -55,6 +55,7 @@ func takeEvent(m *Model, e *ipc.Event) tea.Cmd {
 	case "step_ended":
 		m.detail.Step, m.printed = e.Step, nil
 		does(m, "next step")
+		m.late = m.idle
 		return tea.Batch(m.fetch(), m.settle(), askContext(m))
 	case "waiting":
 		if e.Text == "" {

@@ -91,15 +91,12 @@ func resumeWith(m *Model, said message) tea.Cmd {
 			m.print(paint(m.t, dim, tui.Cut(m.t, fmt.Sprintf("a fork from the end of step %d; it works in %s", r.Step, tui.Line(m.t, r.WorkDir)), m.w-1)))
 			m.detail.TokensUsed, m.detail.CostUSD, m.detail.Unpriced, m.used = 0, 0, 0, 0 // those were its origin's
 			m.detail.WorkDir, m.detail.Step = r.WorkDir, r.Step
+			m.plan.read(m.t, "")
 		}
 		for _, d := range r.InDoubt {
 			m.print(paint(m.t, yellow, tui.Cut(m.t, tui.Pick(m.t, "⚠ ", "! ")+"it is not known whether "+tui.Line(m.t, d.Tool+" "+d.Input)+" has run; the model is told to check", m.w-1)))
 		}
-		runs := startedRun(m, &r.SpawnResponse)
-		if r.Mode == "fork" {
-			runs = tea.Batch(runs, m.settle())
-		}
-		return runs
+		return tea.Batch(startedRun(m, &r.SpawnResponse), m.settle()) // what is known of it is what another run or process has left
 	}, func(m *Model, r ipc.ResumeResponse, err error) { lateRun(m, r.UUID, text, err) })
 }
 
@@ -116,6 +113,7 @@ func lateRun(m *Model, id types.UUID, text string, err error) {
 // startsRun notes that a run begins.
 func startsRun(m *Model, text string) {
 	m.runs++
+	leavePlan(m)
 	m.phase, m.doing, m.since, m.began = starting, "starts", m.now(), m.now()
 	m.queue = append(m.queue, queued{message: message{text: text}, sent: true})
 }
@@ -152,7 +150,8 @@ func (m *Model) settle() tea.Cmd {
 	m.idle = true
 	runs := m.runs
 	return call(m, ipc.GetProcDetail, ipc.TargetRequest{Target: m.id.String()}, func(m *Model, d ipc.ProcDetail, err error) tea.Cmd {
-		m.idle = false
+		late := m.late
+		m.idle, m.late = false, false
 		switch {
 		case err != nil:
 			return m.fail(err)
@@ -160,6 +159,8 @@ func (m *Model) settle() tea.Cmd {
 			return m.settle()
 		case d.UUID != m.id:
 			return nil
+		case late:
+			return tea.Batch(m.learn(&d), m.settle())
 		}
 		return m.learn(&d)
 	})
@@ -171,7 +172,11 @@ const resumeTime = 10 * time.Second
 // learn takes in how it stands.
 func (m *Model) learn(d *ipc.ProcDetail) tea.Cmd {
 	was, changed := m.phase, !d.UpdatedAt.Equal(m.detail.UpdatedAt)
+	if was == ended && (d.State == "created" || d.State == "running") { // another person has resumed it
+		leavePlan(m)
+	}
 	m.detail = *d
+	learnPlan(m, d)
 	var cmds []tea.Cmd
 	switch d.State {
 	case "created", "running":

@@ -38,6 +38,7 @@ type Model struct {
 	id      types.UUID
 	detail  ipc.ProcDetail // as it was known last
 	used    int            // of the context window, in thousandths; 0 = not known
+	plan    plan           // of it, for the foot
 	next    start          // what the next message begins with
 	doubted string         // the model that was named last and is not known
 	away    bool           // no daemon answers
@@ -79,6 +80,7 @@ type Model struct {
 	frame  int
 	clock  bool
 	idle   bool // a look at the process is under way
+	late   bool // ... which was begun before the end of a step: another one follows
 	runs   int  // how many runs were begun here: what was known before counts no more
 }
 

@@ -41,6 +41,9 @@ func drawAll(m *Model) ([]string, *tea.Cursor) {
 		box, y = append([]string{""}, box...), y+min(y+1, 1)
 	}
 	room := max(most-len(foot)-len(box), 0)
+	if line := planLine(m); line != "" && room > planRoom {
+		foot, room = append([]string{line}, foot...), room-1
+	}
 	head := liveLines(m, room)
 	if y >= 0 {
 		cursor = tea.NewCursor(min(x, m.w-1), len(head)+y)
