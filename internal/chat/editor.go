@@ -102,11 +102,11 @@ func (e *editor) empty() bool { return len(e.text) == 0 }
 // set puts a text in the place of what is there.
 func (e *editor) set(s string) {
 	e.text, e.at, e.pastes, e.bytes = nil, 0, nil, 0
-	if len(s) > foldBytes {
-		_ = e.paste(s)
-		return
+	s = tidy(s)
+	if len(s) > foldBytes { // however much it is: what could not be sent is not lost
+		e.pastes, e.bytes, s = []string{s}, len(s), string(fold)
 	}
-	e.put([]rune(tidy(s)))
+	e.put([]rune(s))
 }
 
 // take returns the text and empties the editor; the text is in the history from now on.

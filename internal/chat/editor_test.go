@@ -28,6 +28,9 @@ func TestALongPasteIsOneCharacter(t *testing.T) {
 	if why := e.paste(strings.Repeat("x", maxText+1)); !strings.Contains(why, "put it into a file") || e.value() != "look: " {
 		t.Errorf("a paste of more than 1 MiB: %q, %d bytes", why, len(e.value()))
 	}
+	if e.set(strings.Repeat("x", maxText+1)); len(e.value()) != maxText+1 {
+		t.Errorf("of %d bytes that come back there are %d", maxText+1, len(e.value()))
+	}
 	e.set("")
 	if why := e.paste("y\x1b[31m\x00\ue000 two\rlines"); why != "" || e.value() != "y[31m two\nlines" {
 		t.Errorf("value is %q, %s", e.value(), why)
