@@ -294,3 +294,38 @@ func TestATerminalObeysNothingOfAConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A terminal that becomes smaller and larger while an answer comes loses no word of it, and has none twice.
+func TestATerminalIsResizedWhileAnAnswerComes(t *testing.T) {
+	s := newScreen(t)
+	api := talkAPI(t, s)
+	var text strings.Builder
+	const words = 240
+	for i := range words {
+		fmt.Fprintf(&text, "word%03d", i)
+		if text.WriteByte(' '); i%30 == 29 {
+			text.WriteString("\n\n")
+		}
+	}
+	api.Answer(func(llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Text: text.String(), Chunks: words / 4, Pause: 120 * time.Millisecond}
+	})
+	s.open("100", "30", "rnix")
+	s.sees("say what is to be done")
+	s.keys("many words", "Enter")
+	for _, c := range []struct{ after, w, h string }{{"word020", "60", "30"}, {"word050", "120", "30"}, {"word080", "80", "16"}, {"word110", "50", "24"}, {"word140", "90", "24"}, {"word170", "70", "40"}} {
+		s.sees(c.after)
+		s.tmux("resize-window", "-x", c.w, "-y", c.h)
+	}
+	s.sees("say what is next")
+	all := s.tmux("capture-pane", "-p", "-J", "-S", "-")
+	for i := range words {
+		if word := fmt.Sprintf("word%03d", i); strings.Count(all, word) != 1 {
+			t.Errorf("%s is there %d times", word, strings.Count(all, word))
+		}
+	}
+	if t.Failed() {
+		t.Log(all)
+	}
+	s.leave("C-d")
+}

@@ -75,7 +75,12 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	if f, ok := in.(*os.File); ok {
 		in = tui.Hangup(f, gone)
 	}
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ),
+	out := o.Out
+	if f, ok := out.(*os.File); ok && rewraps(o.Environ) {
+		m.term = &rewrapping{f: f}
+		out = m.term
+	}
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(o.Environ),
 		tea.WithFPS(60), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := p.Run()
 	left := Left{Name: addressOf(m), Working: m.phase == working}

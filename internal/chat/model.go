@@ -33,6 +33,7 @@ type Model struct {
 	now   func() time.Time
 	after func(time.Duration, tea.Msg) tea.Cmd
 	w, h  int
+	term  *rewrapping // nil = the terminal does not wrap anew
 
 	phase   phase
 	id      types.UUID
@@ -155,6 +156,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *Model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
+		if m.term != nil {
+			m.term.resized(msg.Width)
+		}
 		m.resize(msg.Width, msg.Height)
 	case tea.KeyPressMsg:
 		cmd := pressKey(m, msg)

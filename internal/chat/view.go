@@ -18,6 +18,9 @@ func liveMost(h int) int { return max(h*2/3, 4) }
 // View draws what is not printed for good: what is under way, the line that is typed, and a line about the process.
 func (m *Model) View() tea.View {
 	lines, cursor := drawAll(m)
+	if m.term != nil {
+		m.term.draws(m.t, lines, cursor)
+	}
 	v := tea.View{Content: strings.Join(lines, "\n"), Cursor: cursor}
 	v.KeyboardEnhancements.ReportEventTypes = false
 	return v
