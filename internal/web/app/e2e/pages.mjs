@@ -62,6 +62,21 @@ await scenario(async ({ page }) => {
   await shot(page, 'lineage-fork');
   await accessible(page, 'the family');
 
+  // One click shows it beside its fork.
+  await page.getByRole('region', { name: 'lineage' }).getByRole('link', { name: 'Side by side' }).click();
+  await until(async () => (await page.locator('.one h2').count()) === 2, 'both are side by side');
+  const beside = async (name) => {
+    await page.locator('.one', { has: page.locator('h2', { hasText: name }) }).locator('ul.files', { hasText: 'thing.txt' }).waitFor();
+    return page.locator('.one', { has: page.locator('h2', { hasText: name }) }).innerText();
+  };
+  for (const name of ['builder', 'again']) want(/claude-sonnet-4-5[^]*Works in/.test(await beside(name)), `the card of ${name}: ` + await beside(name));
+  want(/of=[0-9a-f-]{36}(,|%2C)[0-9a-f-]{36}$/.test(page.url()) && page.url().includes(ids.builder), 'the address of the two: ' + page.url());
+  want((await page.locator('main .problem').count()) === 0, 'side by side there is a problem: ' + await text());
+  await shot(page, 'lineage-beside');
+  await accessible(page, 'a process beside its fork');
+  await page.goBack();
+  await until(async () => (await page.locator('.drawing .box').count()) === 2, 'back at the family');
+
   // What it has used with its child, and with its fork; in the list, too.
   await at(`/process/${ids.builder}/summary`);
   await page.locator('.family', { hasText: 'with its descendants: 2 processes' }).waitFor();
