@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -259,7 +260,7 @@ func (s *screen) pane() string {
 // Nothing that an agent says or a person pastes is obeyed by the terminal or answers a question; it works in a small terminal, with ASCII alone.
 func TestATerminalObeysNothingOfAConversation(t *testing.T) {
 	s := newScreen(t)
-	talkAPI(t, s)
+	api := talkAPI(t, s)
 	s.env = append(s.env, "RNIX_ASCII=1", "NO_COLOR=1")
 	s.open("80", "24", "rnix")
 	s.sees("say what is to be done", "Enter sends | Alt+Enter new line")
@@ -268,16 +269,31 @@ func TestATerminalObeysNothingOfAConversation(t *testing.T) {
 	if text := s.whole(); !strings.Contains(text, "> be hostile") || !strings.Contains(text, "Now red <U+202E>turned") {
 		t.Errorf("the screen was changed:\n%s", text)
 	}
-	big := filepath.Join(s.dir, "big")
-	if err := os.WriteFile(big, []byte(strings.Repeat("y\nn\n\x1b[31m", 1)+strings.Repeat("0123456789abcde\n", 60000)), 0o600); err != nil {
-		t.Fatal(err)
+	const row = "0123456789abcde\n"
+	whole := ("y\nn\n" + strings.Repeat(row, 1<<16))[:1<<20] // all that a message may have
+	paste := func(text string) {
+		t.Helper()
+		big := filepath.Join(s.dir, "big")
+		if err := os.WriteFile(big, []byte(strings.Replace(text, "y\nn\n", "y\nn\n\x1b[31m", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.tmux("load-buffer", big)
+		s.tmux("paste-buffer", "-p", "-r")
 	}
 	s.keys("look: ")
-	s.tmux("load-buffer", big)
-	s.tmux("paste-buffer", "-p", "-r")
-	s.sees("[pasted 60,0")
+	paste(whole + "more")
+	s.sees("the paste has 1,048,580 bytes, and a message at most 1,048,576")
+	paste(whole)
+	s.sees("look: [pasted 65,538 lines]")
 	s.keys("Enter")
-	s.sees("You said 96", "say what is next")
+	s.sees("the message is longer than 1 MiB: put it into a file", "look: [pasted 65,538 lines]")
+	s.keys("C-a", "DC", "DC", "DC", "DC", "DC", "DC")
+	s.sees("> [pasted 65,538 lines]")
+	s.keys("Enter")
+	s.sees("You said 1048576", "say what is next")
+	if said := api.Requests()[len(api.Requests())-1].LastUser(); said != whole {
+		t.Errorf("%d bytes were said, and %d pasted", len(said), len(whole))
+	}
 	s.tmux("resize-window", "-x", "40", "-y", "10")
 	s.keys("say it in a small terminal", "Enter")
 	s.sees("You said 26 bytes", "say what is next")
@@ -293,6 +309,138 @@ func TestATerminalObeysNothingOfAConversation(t *testing.T) {
 	if _, err := exec.LookPath("rnix"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What comes next goes another way: to a copy, to another agent, to another model. Each is what the vendor of the model is asked.
+func TestAPersonGoesAnotherWayInAConversation(t *testing.T) {
+	s := newScreen(t)
+	api := talkAPI(t, s)
+	last := func() llmtest.Request { all := api.Requests(); return all[len(all)-1] }
+	s.open("100", "40", "rnix chat --name first --sandbox off")
+	s.sees("say what is to be done")
+	s.keys("say one thing", "Enter")
+	s.sees("You said 13 bytes: say one thing", "say what is next", "PID 1")
+	if r := last(); r.Model != "m" || !slices.Contains(r.Tools, "shell") || strings.Contains(r.System, "You can read and search; you can change nothing") {
+		t.Fatalf("the first request: model %s, tools %v, system %.200s", r.Model, r.Tools, r.System)
+	}
+
+	before := s.rnix("log", "first")
+	s.keys("/fork", "Enter")
+	s.sees("your next message goes to a fork from the end of step 1", "next: a fork of PID 1")
+	s.keys("to the fork", "Enter")
+	s.sees("a fork from the end of step 1; it works in", "to the fork", "say what is next", "PID 2")
+	if r := last(); !strings.Contains(string(r.Body), "say one thing") || !strings.HasSuffix(r.LastUser(), "to the fork") {
+		t.Errorf("the fork is told %q, after %s", r.LastUser(), r.Body)
+	}
+	if after := s.rnix("log", "first"); after != before || !strings.Contains(after, "say one thing") {
+		t.Errorf("the first conversation was:\n%s\nand is:\n%s", before, after)
+	}
+	s.keys("and more", "Enter") // stays with the fork
+	s.sees("You said 8 bytes: and more", "say what is next")
+	s.keys("/resume first", "Enter")
+	s.sees("another conversation", "say one thing", "PID 1")
+	s.keys("back at the first", "Enter")
+	s.sees("You said 17 bytes: back at the first", "say what is next")
+	if r := last(); strings.Contains(string(r.Body), "to the fork") || !strings.Contains(string(r.Body), "say one thing") {
+		t.Errorf("the first conversation continues with %s", r.Body)
+	}
+
+	s.keys("/agent explorer", "Enter")
+	s.sees("a new conversation with the agent explorer; the one before is found with: rnix attach first")
+	s.keys("where is it", "Enter")
+	s.sees("You said 11 bytes: where is it", "say what is next", "PID")
+	if r := last(); !strings.Contains(r.System, "You can read and search; you can change nothing") || slices.Contains(r.Tools, "shell") || !slices.Contains(r.Tools, "read_file") || len(r.Messages) != 1 {
+		t.Errorf("the explorer has the tools %v, %d messages and is told %.200s", r.Tools, len(r.Messages), r.System)
+	}
+	s.keys("/agent", "Enter")
+	s.sees("the agent is explorer")
+
+	s.keys("/model m2", "Enter")
+	s.sees("unknown model m2", "Say it again to take it")
+	s.keys("/model m2", "Enter")
+	s.sees("your next message goes to m2", "next: m2")
+	s.keys("which model", "Enter")
+	s.sees("You said 11 bytes: which model", "say what is next", "anthropic/m2")
+	if r := last(); r.Model != "m2" || !strings.Contains(string(r.Body), "where is it") {
+		t.Errorf("the next request goes to %s: %s", r.Model, r.Body)
+	}
+	s.keys("still", "Enter")
+	s.sees("You said 5 bytes: still", "say what is next")
+	s.keys("/new", "Enter")
+	s.sees("a new conversation; the one before")
+	s.keys("all anew", "Enter")
+	s.sees("You said 8 bytes: all anew", "say what is next")
+	all := api.Requests()
+	if still, anew := all[len(all)-2], all[len(all)-1]; still.Model != "m2" || anew.Model != "m" || !slices.Contains(anew.Tools, "shell") {
+		t.Errorf("then it is %s, and in a new conversation %s with %v", still.Model, anew.Model, anew.Tools)
+	}
+	s.leave("C-d")
+}
+
+// A person leaves while the agent works: it works on, is found again, and has the plan and all its outputs, the earlier ones too.
+func TestAnAgentWorksOnWhenAPersonLeaves(t *testing.T) {
+	s := newScreen(t)
+	api := talkAPI(t, s)
+	api.Answer(func(r llmtest.Request) llmtest.Reply {
+		results := 0
+		for _, m := range r.Messages {
+			results += len(m.Results)
+		}
+		call := func(name, input string) llmtest.Reply {
+			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: fmt.Sprint("c", results), Name: name, Input: input}}}
+		}
+		switch results {
+		case 0:
+			return call("plan", `{"steps":["look at the files","wait for it","say how it went"]}`)
+		case 1:
+			return call("shell", `{"command":"seq 201 230"}`)
+		case 2:
+			return call("shell", `{"command":"until test -e go; do sleep 0.2; done; echo went"}`)
+		}
+		return llmtest.Reply{Text: "It went, and that is all."}
+	})
+	const plan, waits = "plan, 3 steps: look at the files; wait for it; say how it went", "shell until test"
+	s.open("80", "24", "rnix chat --name on")
+	s.sees("say what is to be done")
+	s.keys("begin", "Enter")
+	s.sees("□ wait for it", waits, plan, "Esc interrupts")
+	for _, l := range strings.Split(s.text(), "\n") {
+		if strings.HasPrefix(l, "plan, ") && len([]rune(l)) > 79 {
+			t.Errorf("too long for 80 columns: %s", l)
+		}
+	}
+	for _, leave := range [][]string{{"C-d"}, {"C-c", "C-c"}, {"/quit", "Enter"}} {
+		s.keys(leave...)
+		s.sees("the agent works on; come back with: rnix attach on", "ended with 0")
+		if ps := s.rnix("ps", "on", "--json"); !strings.Contains(ps, `"running"`) {
+			t.Fatalf("after %v it is: %s", leave, ps)
+		}
+		s.run("rnix attach on")
+		s.seesNot("come back with")
+		s.sees("│ 230", waits, plan, "Esc interrupts")
+	}
+	s.tmux("resize-window", "-x", "80", "-y", "10")
+	s.seesNot(plan)
+	s.sees(waits, "anthropic/m")
+	s.tmux("resize-window", "-x", "80", "-y", "24")
+	s.sees(plan)
+	if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.sees("● shell until test", "It went, and that is all.", "say what is next")
+	s.seesNot(plan)
+
+	s.keys("C-o")
+	s.sees("─ shell until test -e go; do sleep 0.2; done; echo went  (last)\nwent", "Ctrl+O again prints the output before that one")
+	s.keys("C-o")
+	s.sees("\n230\n", "Ctrl+O again")
+	s.once("─ shell seq 201 230  (2nd last)\n201\n202")
+	s.keys("C-o")
+	s.sees("─ plan  (3rd last)\nlook at the files\nwait for it\nsay how it went")
+	s.keys("C-o")
+	s.sees("no earlier output is kept; Ctrl+O begins with the last one again")
+	s.leave("C-d")
+	s.sees("the conversation stays; come back with: rnix attach on")
 }
 
 // A terminal that becomes smaller and larger while an answer comes loses no word of it, and has none twice.
