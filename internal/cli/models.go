@@ -21,8 +21,8 @@ with this environment would see them. The one that a run takes is marked with a 
 each provider with a plus sign. A provider takes others, too: no server is asked for its list.
 
 WINDOW and OUTPUT are tokens of a prompt and of an answer, the prices USD per million tokens; "?" is what
-is not known. Without a window, a conversation is compacted when the provider refuses it: set
-context_window in providers.yaml. Unknown prices can be set in prices.yaml. --long and --json say
+is not known. Without a window, a conversation is compacted when the provider refuses it. context_window
+in providers.yaml goes before the built-in table, and prices.yaml before the prices. --long and --json say
 where each figure stands. ABILITIES are those of the way in which the provider is asked.`,
 		Example:           examples(`rnix models`, `rnix models anthropic`, `rnix models --long openai`, `rnix models --json | jq 'select(.price == null).model'`),
 		Annotations:       exits("0 1 2 10 12"),

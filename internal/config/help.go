@@ -67,7 +67,7 @@ Keys of a provider:
   timeout_sec       seconds that one call may take
   grace_sec         claude-cli, cursor-cli: seconds until a program that was told to end is killed
   concurrency       calls at once; the others wait in order
-  context_window    tokens that fit into a prompt and its answer
+  context_window    tokens that a prompt may have; without it the built-in table counts
   models            by model what differs: {some-model: {context_window: 65536}}
   command           the program of an agent CLI, by name or absolute path
   extra_args        a list of further arguments for it

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	"rnix/internal/price"
 )
 
 // The drivers that a provider may use.
@@ -115,38 +116,37 @@ func Harnesses() []string { return []string{"claude", "codex", "opencode"} }
 // HarnessProvider is the name of the built-in provider of an agent's command line.
 func HarnessProvider(name string) string { return name + agentSuffix }
 
-// Window returns the context window of a model in tokens; 0 = unknown.
+// Window returns the context window of a model in tokens, which is how many a prompt may have; 0 = unknown. What the provider says itself goes before
+// the table that comes with the program.
 func (p Provider) Window(model string) int {
-	if n, ok := p.Windows[model]; ok {
-		return n
-	}
-	return p.ContextWindow
+	n, _ := p.window(model)
+	return n
 }
 
 // WindowFrom says where the context window of a model stands; "" if nowhere.
 func (p Provider) WindowFrom(model string) string {
-	key := "context_window"
-	switch _, own := p.Windows[model]; {
-	case own:
-		key = "models." + model + ".context_window"
-	case p.ContextWindow == 0:
-		return ""
-	}
-	return key + " of provider " + p.Name + ", " + p.Source
+	_, from := p.window(model)
+	return from
 }
 
-// The model that is used when only a key of Anthropic's is set, and its context window in tokens, as
-// platform.claude.com/docs/models states it.
-const (
-	builtInModel  = "claude-opus-5-5"
-	builtInWindow = 1_000_000
-)
+func (p Provider) window(model string) (tokens int, from string) {
+	at := " of provider " + p.Name + ", " + p.Source
+	if n, own := p.Windows[model]; own {
+		return n, "models." + model + ".context_window" + at
+	}
+	if p.ContextWindow > 0 {
+		return p.ContextWindow, "context_window" + at
+	}
+	return price.Window([]string{p.Name, p.Driver}, model)
+}
+
+// The model that is used when only a key of Anthropic's is set.
+const builtInModel = "claude-opus-5-5"
 
 // builtIns are the providers that need no file, in the order in which they are tried.
 func builtIns() []Provider {
 	return []Provider{
-		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", DefaultModel: builtInModel, Windows: map[string]int{builtInModel: builtInWindow},
-			Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", DefaultModel: builtInModel, Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "openai", Driver: DriverOpenAI, APIKeyEnv: "OPENAI_API_KEY", Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "claude", Driver: DriverClaude, Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "cursor", Driver: DriverCursor, Source: agent.ScopeBuiltIn, Automatic: true},

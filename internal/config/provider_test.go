@@ -35,11 +35,22 @@ func TestTheVendorsVariablesChangeTheBuiltInProviders(t *testing.T) {
 	expect(t, p.Problems, "environment: ANTHROPIC_BASE_URL: must begin with")
 }
 
-func TestContextWindowOfTheBuiltInModelIsKnown(t *testing.T) {
+func TestContextWindowsAreKnown(t *testing.T) {
 	p := LoadProviders(sources(t, nil))
 	q := p.find("anthropic")
-	if q == nil || q.DefaultModel == "" || q.Window(q.DefaultModel) < 100_000 || q.WindowFrom(q.DefaultModel) != "models."+q.DefaultModel+".context_window of provider anthropic, built-in" || q.Window("another") != 0 {
+	if q == nil || q.DefaultModel == "" || q.Window(q.DefaultModel) < 100_000 || q.WindowFrom(q.DefaultModel) == "" || q.Window("another") != 0 || q.WindowFrom("another") != "" {
 		t.Errorf("%+v", q)
+	}
+	if n := q.Window("claude-sonnet-4-5"); n != 200_000 {
+		t.Errorf("%d tokens", n)
+	}
+	// What a provider says itself goes before the table: of a model, and of all.
+	p = LoadProviders(sources(t, map[string]string{"user/providers.yaml": "providers:\n  - {name: anthropic, context_window: 50000, models: {claude-sonnet-4-5: {context_window: 60000}}}\n"}))
+	q = p.find("anthropic")
+	for model, want := range map[string]int{"claude-sonnet-4-5": 60_000, "claude-opus-4-8": 50_000, q.DefaultModel: 50_000, "another": 50_000} {
+		if n, from := q.Window(model), q.WindowFrom(model); n != want || !strings.Contains(from, "context_window of provider anthropic, ") {
+			t.Errorf("%s: %d tokens, from %q", model, n, from)
+		}
 	}
 }
 

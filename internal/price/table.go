@@ -1,5 +1,5 @@
 // Package price knows what the answers of models cost: amounts of money, rates, and tables of rates, of which
-// one is built in. It is pure, and asks nobody.
+// one is built in; and how many tokens models take, by another table. It is pure, and asks nobody.
 package price
 
 import (

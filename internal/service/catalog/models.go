@@ -228,6 +228,7 @@ type modelFile struct {
 	flags   vfs.OpenFlag
 	caller  vfs.Caller
 	used    []config.Provider // that may answer
+	asked   []string          // the model that each of them is asked for
 	vfs.VFSFile
 }
 
@@ -244,7 +245,7 @@ func (f *modelFile) BindCaller(c vfs.Caller) error {
 	}
 	f.caller = c
 	name, rest, _ := strings.Cut(strings.Trim(f.subpath, "/"), "/")
-	first, err := f.named(p, name)
+	first, err := f.named(p, name, c.Model)
 	if err != nil {
 		return err
 	}
@@ -254,7 +255,7 @@ func (f *modelFile) BindCaller(c vfs.Caller) error {
 		if !strings.HasPrefix(rest, "fallback/") || second == "" {
 			return types.Errorf(types.ErrNotFound, "Open", "", "a model has no files below it but fallback/<provider>[/<model>]")
 		}
-		other, err := f.named(p, second)
+		other, err := f.named(p, second, name)
 		if err != nil {
 			return err
 		}
@@ -279,10 +280,11 @@ func (m *Models) tell(x llm.Exchange) {
 		"waited", x.Waited, "took", x.Total, "tokens", x.Usage.Total(), "stop", x.StopReason, "code", x.Code)
 }
 
-func (f *modelFile) named(p *profile.Profile, name string) (model, error) {
+// named returns the driver of a provider, which is asked for a model; "" = its default.
+func (f *modelFile) named(p *profile.Profile, name, asked string) (model, error) {
 	for _, pr := range p.Providers.List {
 		if pr.Name == name {
-			f.used = append(f.used, pr)
+			f.used, f.asked = append(f.used, pr), append(f.asked, cmp.Or(asked, pr.DefaultModel))
 			return f.models.driver(p, pr)
 		}
 	}
@@ -305,12 +307,13 @@ func (f *modelFile) ModelCard() vfs.ModelCard {
 		return vfs.ModelCard{}
 	}
 	card := m.ModelCard()
-	for _, pr := range f.used {
+	card.ContextWindow, card.WindowFrom = 0, "" // the driver knows that of its default model
+	for i, pr := range f.used {
 		metered, why := f.models.Drivers.Metered(f.caller, pr)
 		card.Metered = metered && len(f.used) == 1 // what two count in two ways is reserved as a whole
 		card.Unbudgeted = cmp.Or(card.Unbudgeted, why)
-		if card.WindowFrom == "" && card.ContextWindow > 0 && pr.Window(pr.DefaultModel) == card.ContextWindow {
-			card.WindowFrom = pr.WindowFrom(pr.DefaultModel)
+		if n := pr.Window(f.asked[i]); n > 0 && (card.ContextWindow == 0 || n < card.ContextWindow) {
+			card.ContextWindow, card.WindowFrom = n, pr.WindowFrom(f.asked[i])
 		}
 	}
 	return card

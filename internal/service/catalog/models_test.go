@@ -59,6 +59,35 @@ func open(t *testing.T, m *Models, p any, path string) (vfs.VFSFile, error) {
 	return f, f.(vfs.CallerBinder).BindCaller(vfs.Caller{Profile: p})
 }
 
+// TestTheWindowIsThatOfTheModelThatIsAskedFor says that --model brings the window of that model, and not of the provider's default one.
+func TestTheWindowIsThatOfTheModelThatIsAskedFor(t *testing.T) {
+	made := &maker{}
+	m := made.models()
+	p := of(config.Provider{Name: "anthropic", Driver: config.DriverAnthropic, DefaultModel: "claude-opus-5-5"},
+		config.Provider{Name: "own", Driver: config.DriverOpenAICompat, DefaultModel: "a", Windows: map[string]int{"a": 9000, "b": 700_000}, Source: "f:1"})
+	for _, c := range []struct {
+		path, model string
+		want        int
+	}{
+		{"/anthropic", "", 1_000_000}, {"/anthropic", "claude-sonnet-4-5", 200_000}, {"/anthropic", "another", 0}, {"/own", "", 9000}, {"/own", "b", 700_000},
+		{"/anthropic/fallback/own", "", 9000}, {"/anthropic/fallback/own/b", "", 700_000}, {"/anthropic/fallback/own/b", "claude-sonnet-4-5", 200_000}, {"/own/fallback/anthropic", "c", 1_000_000},
+	} {
+		f, err := m.Open(c.path, vfs.OpenReadWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.(vfs.CallerBinder).BindCaller(vfs.Caller{Profile: p, Model: c.model}); err != nil {
+			t.Fatal(err)
+		}
+		if card := f.(vfs.Modeler).ModelCard(); card.ContextWindow != c.want || (card.WindowFrom != "") != (c.want > 0) {
+			t.Errorf("%s, model %q: %d tokens, from %q; want %d", c.path, c.model, card.ContextWindow, card.WindowFrom, c.want)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestClientsWithTheSameConfigurationShareADriver(t *testing.T) {
 	made := &maker{}
 	m := made.models()
