@@ -155,11 +155,11 @@ func abilities() []ability {
 			_, _, bodies, err := w.exchange(t, nil, nil, shows("application/pdf"))
 			return err == nil && strings.Count(bodies[0], "cGljdHVyZQ==") == 2
 		}, func(a llm.Abilities) bool { return a.Documents }},
-		{"a prompt that is too long is compacted", func(t *testing.T, w way) bool {
+		{"a prompt that is too long is recognised", func(t *testing.T, w way) bool {
 			_, _, _, err := w.exchange(t, always(llmtest.Reply{Status: 400, Text: "prompt is too long: 9 tokens"}), nil, asksFor("x"))
 			return types.CodeOf(err) == types.ErrInvalid && strings.Contains(err.Error(), "prompt is too long")
 		}, nil},
-		{"a rate limit is waited for as long as the vendor says", func(t *testing.T, w way) bool {
+		{"a rate limit is recognised, with the wait that the vendor names", func(t *testing.T, w way) bool {
 			_, _, _, err := w.exchange(t, always(llmtest.Reply{Status: 429, Text: "slow", Header: map[string][]string{"Retry-After": {"7"}}}), nil, asksFor("x"))
 			return types.CodeOf(err) == types.ErrRateLimited && strings.Contains(err.Error(), "7s")
 		}, nil},

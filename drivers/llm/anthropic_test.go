@@ -63,16 +63,35 @@ func TestCacheMarksStandWhereTheNextRequestNeedsThem(t *testing.T) {
 }
 
 func TestThinkingAndEffortAreAskedFor(t *testing.T) {
-	d, api := anthropic(t, nil, func(c *llm.HTTPConfig) { c.Thinking, c.Effort, c.MaxTokens = 2000, "low", 500 })
-	for _, effort := range []string{"", "high"} {
-		if _, err := d.Call(t.Context(), llm.LLMRequest{Intent: "x", Effort: effort}); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		thinking int
+		sent     string // "" = nothing
+		most     int    // tokens of an answer, with those to think with
+	}{
+		{2000, `{"type":"enabled","budget_tokens":2000}`, 2500},
+		{-1, `{"type":"adaptive"}`, 500},
+		{0, "", 500},
+	} {
+		d, api := anthropic(t, nil, func(h *llm.HTTPConfig) { h.Thinking, h.Effort, h.MaxTokens = c.thinking, "low", 500 })
+		for _, effort := range []string{"", "high"} {
+			if _, err := d.Call(t.Context(), llm.LLMRequest{Intent: "x", Effort: effort}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for i, want := range []string{`"output_config":{"effort":"low"}`, `"output_config":{"effort":"high"}`} {
-		body := string(api.Requests()[i].Body)
-		if !strings.Contains(body, want) || !strings.Contains(body, `"max_tokens":2500`) || !strings.Contains(body, `"thinking":{"type":"enabled","budget_tokens":2000}`) {
-			t.Errorf("request is %s", body)
+		for i, want := range []string{"low", "high"} {
+			var body struct {
+				MaxTokens int             `json:"max_tokens"`
+				Thinking  json.RawMessage `json:"thinking"`
+				Output    struct {
+					Effort string `json:"effort"`
+				} `json:"output_config"`
+			}
+			if err := json.Unmarshal(api.Requests()[i].Body, &body); err != nil {
+				t.Fatal(err)
+			}
+			if string(body.Thinking) != c.sent || body.MaxTokens != c.most || body.Output.Effort != want {
+				t.Errorf("thinking %d: request %d is %s", c.thinking, i, api.Requests()[i].Body)
+			}
 		}
 	}
 }
