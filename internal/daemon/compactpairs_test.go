@@ -264,3 +264,75 @@ func (m *summarizer) laterWish(id types.UUID) {
 		m.t.Errorf("whether a wish is left behind each compaction: %v", left)
 	}
 }
+
+// TestThePlanIsPutBackAfterACompaction says that what a model has planned, and planned anew, stands in the question behind a compaction, which leaves the calls
+// out by which it did so; and in that behind a later compaction, after a kill.
+func TestThePlanIsPutBackAfterACompaction(t *testing.T) {
+	type question struct{ text, body string }
+	asked := make(chan question, 100)
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if err := answered(r); err != nil {
+			t.Errorf("request %d: %v", r.N, err)
+		}
+		if strings.Contains(r.Messages[len(r.Messages)-1].Text, wantsSummary) {
+			return llmtest.Reply{Text: hasSummary}
+		}
+		if strings.Contains(string(r.Body), hasSummary) {
+			var q question
+			for _, m := range r.Messages {
+				q.text += m.Text + "\n"
+			}
+			q.body = string(r.Body)
+			asked <- q
+			if strings.Contains(q.text, "and then?") {
+				return llmtest.Reply{Text: "done"}
+			}
+			return llmtest.Reply{Hang: true}
+		}
+		switch r.Turns() {
+		case 0:
+			return tool("plan", `{"steps":["find the leek","pull it"]}`)
+		case 1:
+			return tool("replan", `{"reason":"it is a leak","steps":["find the leak","mend it"]}`)
+		}
+		return tool("list_files", `{}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	steps := 0
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake", MaxSteps: &steps}})
+	s.Await(p.PID, event.StepEnded, func(e *event.Event) bool { return e.Step >= 4 })
+	compact := func() {
+		t.Helper()
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.Compact, ipc.CompactRequest{Target: p.UUID.String()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(q question) {
+		t.Helper()
+		_, plan, ok := strings.Cut(q.text, "[The plan as it stands]\n")
+		if !ok || !strings.HasPrefix(plan, "(it is a leak)\n1. find the leak\n2. mend it") || strings.Count(q.body, "find the leak") != 1 || strings.Contains(q.body, "leek") {
+			t.Errorf("the model is asked %s", q.text)
+		}
+	}
+	compact()
+	check(<-asked)
+	s.Kill()
+	s.Start()
+	s.Settle()
+	check(<-asked) // in the next run, without another summary
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGKILL}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()}); err != nil {
+		t.Fatal(err)
+	}
+	compact()
+	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), NewInput: "and then?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Wait(r.PID); w.Result != "done" {
+		t.Fatalf("%+v", w)
+	}
+	check(<-asked)
+}
