@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 
 	"rnix/agent"
@@ -67,7 +66,7 @@ var _ actions.Self = (*acting)(nil)
 
 // Me implements actions.Self.
 func (c *acting) Me() actions.Me {
-	return actions.Me{PID: c.p.PID, Forked: c.p.origin != (types.UUID{}), CLI: strings.HasSuffix(c.p.model.Driver, "-agent")}
+	return actions.Me{PID: c.p.PID, Forked: c.p.origin != (types.UUID{}), CLI: isCLI(c.p)}
 }
 
 // Stopping implements actions.Self.

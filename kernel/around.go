@@ -69,6 +69,9 @@ type Workspace interface {
 	Planted(child types.UUID) (dir, text string)
 	// Trees returns the directories of the work trees of all children of a process that goes on.
 	Trees(parent types.UUID) []string
+	// GitState returns what an agent that is about to run is told of the git repository in which it works; "" = it works in none, or git does not say it
+	// in a moment. Where there is no repository it starts nothing.
+	GitState(ctx context.Context, p *Process) string
 }
 
 // Catalog is what there is by name. Embed NoCatalog to implement a part of it.
@@ -175,6 +178,9 @@ func (NoWorkspace) Planted(types.UUID) (dir, text string) { return "", "" }
 
 // Trees finds none.
 func (NoWorkspace) Trees(types.UUID) []string { return nil }
+
+// GitState has nothing to tell.
+func (NoWorkspace) GitState(context.Context, *Process) string { return "" }
 
 // NoCatalog is a Catalog with nothing in it: children have no agent and cannot name one, and nobody knows a price.
 type NoCatalog struct{}

@@ -96,7 +96,7 @@ func (b *birth) equip(ctx context.Context) (err error) {
 	if err = k.servers.mountFor(ctx, p, b.parent, serversOf(b.ag, p.opts)); err != nil {
 		return err
 	}
-	if b.loop, b.system, err = equip(k, p, b.ag); err != nil {
+	if b.loop, b.system, err = equip(ctx, k, p, b.ag); err != nil {
 		return err
 	}
 	return k.ctxMgr.SetSystemPrompt(p.CtxID, b.system)

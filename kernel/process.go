@@ -78,8 +78,10 @@ type Process struct {
 	// What the agent is told, without where it works and with it, and the names of the skills in it; see tellLocked.
 	basePrompt string    // +checklocks:mu
 	today      time.Time // +checklocks:mu
-	system     string    // +checklocks:mu
-	skills     []string  // +checklocks:mu
+	// What it is told of the git repository in which it works; nil = nothing. It is not changed, only replaced.
+	git    *step.GitTold // +checklocks:mu
+	system string        // +checklocks:mu
+	skills []string      // +checklocks:mu
 	// Children that the model started.
 	spawned int // +checklocks:mu
 	// Children that failed, for people.

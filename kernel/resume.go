@@ -225,7 +225,7 @@ func (p *Process) settled(i *Info, seal func(*step.Settled) string) (json.RawMes
 	o := &p.opts
 	_, base, _ := prompted(p)
 	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: base, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
-		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, OutputSchema: o.OutputSchema, Settings: o.Settings, Inputs: p.inputs, Descent: descent(p)}
+		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, OutputSchema: o.OutputSchema, Settings: o.Settings, Inputs: p.inputs, Descent: descent(p), Git: gitOf(p)}
 	s.Provider = o.Provider
 	if o.Body != nil {
 		b, err := o.Body.Record()

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +38,11 @@ func tellLocked(p *Process, base string, skills []string) {
 	if p.today.IsZero() {
 		p.today = time.Now()
 	}
-	p.basePrompt, p.skills, p.system = base, skills, placed(base, p.WorkDir, p.today)
+	git := ""
+	if p.git != nil {
+		git = p.git.Text
+	}
+	p.basePrompt, p.skills, p.system = base, skills, placed(base, p.WorkDir, p.today, git)
 }
 
 // prompted is what the process is told, with where it works and without, and the names of the skills in it. It is the same at every step until a
@@ -48,15 +51,6 @@ func prompted(p *Process) (system, base string, skills []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.system, p.basePrompt, p.skills
-}
-
-// placed adds to what a process is told where it works and on which day: that on which its run began, so that a provider can cache it.
-func placed(base, dir string, today time.Time) string {
-	if dir == "" {
-		return base
-	}
-	return strings.TrimPrefix(base+"\n\nToday is "+today.Local().Format("Monday, 2 January 2006")+". The system is "+runtime.GOOS+" on "+runtime.GOARCH+
-		".\nYour working directory is "+dir+". Relative paths start there.", "\n\n")
 }
 
 // Activate implements actions.Self: the instructions of a skill are part of the system prompt from the next question on, where no

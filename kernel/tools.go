@@ -163,7 +163,7 @@ func offered(p *Process) *kit {
 }
 
 // equip settles what a process is told and may do: system prompt, tools, loop.
-func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
+func equip(ctx context.Context, k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
 	var err error
 	if p.kit, err = k.kits.of(p); err != nil {
 		return nil, "", err
@@ -172,6 +172,7 @@ func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, erro
 	if p.opts.From == nil {
 		instruct(p, ag, k.cfg.Secrets)
 	}
+	lookAround(ctx, k, p)
 	system, _, _ := prompted(p)
 	var open *loop.Open
 	var end *loop.End

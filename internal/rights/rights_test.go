@@ -115,7 +115,7 @@ func TestASealFitsWhatWasSealedAndNothingElse(t *testing.T) {
 // A field that is new in what a history says is looked at here: does it give rights?
 func TestEachFieldOfWhatIsSettledIsSealedOrGivesNoRights(t *testing.T) {
 	t.Parallel()
-	known := "ProcInfo SystemPrompt AskedModel FallbackProvider FallbackModel Effort Timeout OutputSchema Descent Inputs Settings Body Seal Doubt Depth Root ByAgent " +
+	known := "ProcInfo SystemPrompt AskedModel FallbackProvider FallbackModel Effort Timeout OutputSchema Descent Inputs Settings Git Body Seal Doubt Depth Root ByAgent " +
 		"V ProcStatus EarlierPIDs OriginUUID State Suspended Suspension WakeAt OriginStep Runs ActiveTotal DeadAt PausedTotal Spending Purse AllowedDevices " +
 		"DeniedDevices ReadRoots MCPMounts MCPDown Result Asks Denials FailedTaken FailedCounted"
 	for _, typ := range []reflect.Type{reflect.TypeFor[step.Settled](), reflect.TypeFor[step.Descent](), reflect.TypeFor[step.ProcInfo]()} {

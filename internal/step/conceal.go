@@ -54,6 +54,9 @@ func concealedDetail(m *Marker, secrets *redact.Set) json.RawMessage {
 		return clean
 	}
 	s.ProcInfo, s.SystemPrompt, s.Settings = s.ProcInfo.Concealed(secrets), secrets.String(s.SystemPrompt), secrets.JSON(s.Settings)
+	if s.Git != nil {
+		s.Git.Text = secrets.String(s.Git.Text)
+	}
 	if s.Body != nil {
 		s.Body.Spec = secrets.JSON(s.Body.Spec)
 	}

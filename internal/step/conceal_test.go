@@ -114,13 +114,14 @@ func TestAConcealedRecordCanBeWritten(t *testing.T) {
 func TestADirectoryKeepsItsNameWhatTheSecretsAre(t *testing.T) {
 	set := new(redact.Set)
 	set.Add(redact.Secret{Name: "KEY", Value: "project-1234"})
-	in := Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{WorkDir: "/home/u/project-1234", Intent: "say project-1234"}}, SystemPrompt: "it is project-1234", Body: &BodyRecord{Kind: "k", Spec: json.RawMessage(`{"a":"project-1234"}`)}}
+	in := Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{WorkDir: "/home/u/project-1234", Intent: "say project-1234"}}, SystemPrompt: "it is project-1234",
+		Git: &GitTold{Text: "on branch project-1234"}, Body: &BodyRecord{Kind: "k", Spec: json.RawMessage(`{"a":"project-1234"}`)}}
 	r := Record{Kind: KindMarker, Marker: &Marker{Name: MarkerSpawn, Detail: json.RawMessage(jsonOf(t, in))}}
 	var out Settled
 	if err := json.Unmarshal(r.Concealed(set).Marker.Detail, &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.WorkDir != in.WorkDir || out.Intent != "say [secret KEY]" || out.SystemPrompt != "it is [secret KEY]" || string(out.Body.Spec) != `{"a":"[secret KEY]"}` {
+	if out.WorkDir != in.WorkDir || out.Intent != "say [secret KEY]" || out.SystemPrompt != "it is [secret KEY]" || out.Git.Text != "on branch [secret KEY]" || string(out.Body.Spec) != `{"a":"[secret KEY]"}` {
 		t.Errorf("%+v", out)
 	}
 }

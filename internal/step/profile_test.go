@@ -234,7 +234,11 @@ func TestWhatBreaksTheBeginningIsNamed(t *testing.T) {
 	s.step("read_file", "three", 600)
 	s.mark(MarkerResumed, "", Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: "do it well", WorkDir: "/other"}}, SystemPrompt: "Be good."})
 	s.step("read_file", "four", 700)
-	s.add(Record{Kind: KindStep, Step: &StepRecord{StepNumber: 5, MessageCount: s.msgs, Input: 900, Provider: "p", Model: "other"}})
+	for i, git := range []string{"on main", "on main", "on other"} { // told again as it was, it breaks nothing
+		s.mark(MarkerResumed, "", Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: "do it well", WorkDir: "/other"}}, SystemPrompt: "Be good.", Git: &GitTold{Text: git}})
+		s.step("read_file", fmt.Sprint("five", i), 700+i)
+	}
+	s.add(Record{Kind: KindStep, Step: &StepRecord{StepNumber: 8, MessageCount: s.msgs, Input: 900, Provider: "p", Model: "other"}})
 	p := s.profile(t, ProfileOptions{Meta: metaOf(0)})
 	var got []string
 	for _, q := range p.Prompts {
@@ -242,10 +246,10 @@ func TestWhatBreaksTheBeginningIsNamed(t *testing.T) {
 			got = append(got, fmt.Sprint(q.Step, " ", q.Broke.By, " ", q.Broke.Message, q.Compacted))
 		}
 	}
-	if want := "3 compaction 2 true, 4 resume 0 false, 5 model 0 false"; strings.Join(got, ", ") != want || p.Compactions != 1 || p.Cache.Breaks != 3 {
+	if want := "3 compaction 2 true, 4 resume 0 false, 5 resume 0 false, 7 resume 0 false, 8 model 0 false"; strings.Join(got, ", ") != want || p.Compactions != 1 || p.Cache.Breaks != 5 {
 		t.Errorf("%s; %+v", strings.Join(got, ", "), p.Cache)
 	}
-	if p.Dropped != 5 || p.Prompts[2].Stable == 0 || p.Prompts[4].Stable != 0 || p.Prompts[4].Broke.Lost != 700 {
+	if p.Dropped != 5 || p.Prompts[2].Stable == 0 || p.Prompts[7].Stable != 0 || p.Prompts[7].Broke.Lost != 702 {
 		t.Errorf("%d dropped, %+v", p.Dropped, p.Prompts)
 	}
 }

@@ -204,7 +204,9 @@ func (f *profiler) marker(r *Record) {
 	case MarkerSpawn, MarkerResumed:
 		var s Settled
 		if json.Unmarshal(r.Marker.Detail, &s) == nil {
-			f.system = s.SystemPrompt + "\x00" + s.WorkDir
+			if f.system = s.SystemPrompt + "\x00" + s.WorkDir; s.Git != nil {
+				f.system += "\x00" + s.Git.Text
+			}
 		}
 	case MarkerCompaction:
 		messages, _ := Compacted(r.Marker)

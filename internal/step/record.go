@@ -221,12 +221,21 @@ type Settled struct {
 	Inputs []InputRef `json:"inputs,omitempty"`
 	// Settings is what the assembly needs to find the configuration again.
 	Settings json.RawMessage `json:"settings,omitempty"`
+	// Git is what the agent was told, behind SystemPrompt, of the git repository in which it works; null = nothing.
+	Git *GitTold `json:"git,omitempty"`
 	// Body is what a process that is no agent keeps; null for agents.
 	Body *BodyRecord `json:"body,omitempty"`
 	// Seal is the keyed sum of what of this gives the process rights (internal/rights); empty = an earlier version wrote it, or there is no key.
 	Seal string `json:"seal,omitempty"`
 	// Doubt is why what this says about rights is not believed; nil = it is, or nobody has looked. It is in no record.
 	Doubt error `json:"-"`
+}
+
+// GitTold is what an agent was told of the git repository in which a directory is, and when git was asked. Part of the on-disk format.
+type GitTold struct {
+	Text string    `json:"text"`
+	Dir  string    `json:"dir"`
+	At   time.Time `json:"at"`
 }
 
 // Descent is what a process has of those above it, for when it goes on and they do not. The zero value: nobody is

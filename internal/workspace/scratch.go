@@ -23,12 +23,13 @@ type Grove struct {
 	*Keeper
 	canopy   *canopy
 	landings *landings
+	looks    looks
 }
 
 // NewGrove returns the work trees of the histories whose files k keeps.
 func NewGrove(k *Keeper) *Grove {
 	c := &canopy{k.survey}
-	return &Grove{k, c, &landings{canopy: c, opened: time.Now()}}
+	return &Grove{Keeper: k, canopy: c, landings: &landings{canopy: c, opened: time.Now()}, looks: looks{under: map[string]*look{}}}
 }
 
 // canopy looks at the work trees of histories and brings their work together. What git is told to do

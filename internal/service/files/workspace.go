@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"rnix/internal/step"
+	"rnix/internal/workspace"
 	"rnix/kernel"
 	"rnix/types"
 )
@@ -51,3 +52,14 @@ func (w *Workspace) Planted(child types.UUID) (dir, text string) { return w.Plan
 
 // Trees implements kernel.Workspace.
 func (w *Workspace) Trees(parent types.UUID) []string { return w.Planter.OfChildren(parent) }
+
+// GitState implements kernel.Workspace.
+func (w *Workspace) GitState(ctx context.Context, p *kernel.Process) string {
+	return w.Planter.git.StateFor(ctx, p.UUID, p.WorkDir, func() *workspace.Tree {
+		n, err := w.Planter.noteOn(p.UUID)
+		if err != nil {
+			return nil // it has none
+		}
+		return &n.Tree
+	})
+}
