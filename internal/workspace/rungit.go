@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -28,11 +29,13 @@ type git struct {
 	env     []string // what every git gets of it
 	home    string   // of the user; "" = not known
 	log     *slog.Logger
+
+	patience time.Duration // see plumbing.Watch
 }
 
 // newGit finds git in the environment of the daemon.
 func newGit(opts Options) *git {
-	k := &git{procs: opts.Procs, base: filepath.Join(opts.Dir, "snapshots"), source: opts.Env, log: opts.Log}
+	k := &git{procs: opts.Procs, base: filepath.Join(opts.Dir, "snapshots"), source: opts.Env, log: opts.Log, patience: plumbing.Patience}
 	k.program, k.missing = proc.LookPath("git", opts.Env)
 	for _, kv := range opts.Env {
 		if v, ok := strings.CutPrefix(kv, "HOME="); ok {
@@ -99,7 +102,7 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 func (k *git) emptyHome() string { return filepath.Join(k.base, "home") }
 
 // run runs git and returns its standard output. A git that fails is DRIVER with its last words, one
-// that ctx has ended is CANCELLED.
+// that ctx has ended is CANCELLED, and one that waits at a pipe, which an agent can make, is ended and CONFLICT.
 func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	if k.program == "" {
 		return nil, types.Errorf(types.ErrUnavailable, "Git", "", "git is not there: %w", k.missing)
@@ -112,11 +115,19 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	errs := proc.NewRing(4 << 10)
-	child, err := k.procs.Start(ctx, k.spec(id, c, &out, errs))
+	watched, end := plumbing.Watch(ctx, k.patience, func() plumbing.Where {
+		at := worksAt(c)
+		return plumbing.Where{Top: at.top, Gits: []string{at.gitDir, at.common}}
+	})
+	child, err := k.procs.Start(watched, k.spec(id, c, &out, errs))
 	if err != nil {
+		_ = end() // there is no git that waits
 		return nil, err
 	}
 	exit := child.Wait() // until then out is git's
+	if err := end(); err != nil && exit.Cause == proc.Cancelled {
+		return nil, types.Errorf(types.ErrConflict, "Git", cmp.Or(worksAt(c).top, c.dir), "%w", err)
+	}
 	return out.Bytes(), gitError(ctx, c, exit, errs)
 }
 

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,39 @@ const (
 type runner struct {
 	run EnvCommandRunner
 	env bool // it takes an environment
+
+	patience time.Duration // see plumbing.Watch; 0 = plumbing.Patience
+}
+
+// whereOf returns where a git works, of what its first arguments say.
+func whereOf(args []string) (at plumbing.Where) {
+	for i, arg := range args {
+		dir, ok := strings.CutPrefix(arg, "--git-dir=")
+		switch {
+		case ok:
+			at.Gits = append(at.Gits, dir)
+		case strings.HasPrefix(arg, "--work-tree="):
+			at.Top = strings.TrimPrefix(arg, "--work-tree=")
+		case arg == "-C" && i+1 < len(args):
+			git, top := plumbing.Above(args[i+1])
+			at.Top, at.Gits = top, append(at.Gits, git)
+		}
+	}
+	for _, dir := range at.Gits {
+		at.Gits = append(at.Gits, plumbing.CommonOf(dir))
+	}
+	return at
 }
 
 // git runs git with settings beside those that always hold, and returns what it wrote.
 func (r runner) git(ctx context.Context, set []plumbing.Setting, args ...string) ([]byte, error) {
 	env := slices.Concat(plumbing.Env(), []string{"LANGUAGE=C", "GCM_INTERACTIVE=never", "GIT_ASKPASS=", "SSH_ASKPASS="},
 		plumbing.Given(os.Environ(), plumbing.Online(), set))
-	out, err := r.run(ctx, env, "git", args...)
+	watched, end := plumbing.Watch(ctx, cmp.Or(r.patience, plumbing.Patience), func() plumbing.Where { return whereOf(args) })
+	out, err := r.run(watched, env, "git", args...)
+	if pipe := end(); pipe != nil && err != nil {
+		return out, types.Errorf(types.ErrConflict, "Git", plumbing.Verb(args), "%w", pipe)
+	}
 	if err != nil && ctx.Err() != nil {
 		return out, types.Errorf(types.ErrCancelled, "Git", plumbing.Verb(args), "%w", context.Cause(ctx))
 	}

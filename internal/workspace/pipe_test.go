@@ -1,0 +1,90 @@
+package workspace
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rnix/types"
+)
+
+// A pipe in the place of a file that git opens, which every agent can make, is named, and nothing waits for it.
+func TestAPipeAtWhichGitWaitsIsNamed(t *testing.T) {
+	ctx := context.Background()
+	for _, name := range []string{".gitignore", "sub/deep/.gitignore", "sub/.gitattributes", "nested/.git/HEAD"} {
+		for _, job := range []struct {
+			name string
+			run  func(b *bench, g *Grove, tree Tree, at Ref) error
+		}{
+			{"snapshot", func(b *bench, g *Grove, tree Tree, _ Ref) error { _, err := b.Take(ctx, tree.Dir, b.id, 1); return err }},
+			{"diff with now", func(b *bench, g *Grove, tree Tree, at Ref) error {
+				_, _, err := b.Diff(ctx, at, Now(b.id, tree.Dir), DiffOpts{})
+				return err
+			}},
+			{"survey", func(b *bench, g *Grove, tree Tree, _ Ref) error { _, err := g.Survey(ctx, b.id, tree); return err }},
+			{"commit", func(b *bench, g *Grove, tree Tree, _ Ref) error {
+				_, _, err := g.CommitWork(ctx, b.id, tree, "work")
+				return err
+			}},
+		} {
+			t.Run(job.name+" with "+name, func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t)
+				repo := b.repo(map[string]string{"a": "a\n", "sub/b": "b\n", "sub/deep/c": "c\n"})
+				tree := b.plant(repo)
+				at := b.ref(b.take(tree.Dir, 0), 0)
+				b.git.patience = 50 * time.Millisecond // on a slow machine the look is taken more often, and finds nothing
+				b.write(tree.Dir, map[string]string{"sub/new": "new\n", "a": "changed\n"})
+				pipe := filepath.Join(tree.Dir, name)
+				if strings.HasPrefix(name, "nested/") {
+					if err := os.Mkdir(filepath.Join(tree.Dir, "nested"), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					b.user(filepath.Join(tree.Dir, "nested"), "init", "-q")
+					b.write(tree.Dir, map[string]string{"nested/x": "x\n"})
+					if err := os.Remove(pipe); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error, 1)
+				go func() { done <- job.run(b, b.grove(), tree, at) }()
+				var err error
+				select {
+				case err = <-done:
+				case <-time.After(30 * time.Second):
+					t.Error("it waits")
+					if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil { // so that it ends
+						_ = os.Remove(pipe)
+						_ = f.Close()
+					}
+					<-done
+					return
+				}
+				if err == nil && strings.HasSuffix(name, ".gitattributes") {
+					return // of the files of a shadow no attributes are asked
+				}
+				if types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "./"+name+" is a pipe, at which git waits for ever: remove it") {
+					t.Errorf("%v", err)
+				}
+				if err := os.Remove(pipe); err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(name, "nested/") {
+					if err := os.RemoveAll(filepath.Join(tree.Dir, "nested")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := job.run(b, b.grove(), tree, at); err != nil {
+					t.Errorf("once it is removed: %v", err)
+				}
+			})
+		}
+	}
+}
