@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/vfs"
 )
 
@@ -137,12 +137,7 @@ func (w *walker) load(rules []ignoreFile, dir string) []ignoreFile {
 	if info, err := w.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return rules
 	}
-	f, err := w.root.Open(name)
-	if err != nil {
-		return rules
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxIgnore))
+	content, err := plumbing.BeginningIn(w.root, name, maxIgnore)
 	if err != nil {
 		return rules
 	}

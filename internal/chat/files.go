@@ -15,6 +15,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"rnix/internal/plumbing"
 	"rnix/internal/tui"
 	"rnix/ipc"
 )
@@ -33,12 +34,7 @@ func pathOf(m *Model, name string) string {
 
 // contentsOf reads a file that is given to the agent.
 func contentsOf(m *Model, name string) (string, error) {
-	f, err := os.Open(pathOf(m, name))
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxText+1))
+	b, err := plumbing.Beginning(pathOf(m, name), maxText+1)
 	switch {
 	case err != nil:
 		return "", err

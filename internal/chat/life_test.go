@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +204,32 @@ func TestUndoGivesBackWhatWasTypedAndNotTheFile(t *testing.T) {
 	}
 	if got := typedOf("[This process is a fork of x.]\n\nnext\n\nWhat follows was handed over with this task. y"); got != "next" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A pipe is not waited for, and a device is not read, also where it takes the place of a file that was named a moment ago.
+func TestOnlyRegularFilesAreGivenToTheAgent(t *testing.T) {
+	d := newDesk(t)
+	pipe := filepath.Join(d.m.o.Dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Second, func() { _ = f.Close() }) // so that who waits ends
+	began := time.Now()
+	for _, name := range []string{pipe, "/dev/zero"} {
+		if text, err := contentsOf(d.m, name); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+		}
+		if isMedia(name) {
+			t.Errorf("%s is an image", name)
+		}
+	}
+	if time.Since(began) > 9*time.Second {
+		t.Error("it waits")
 	}
 }
 

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/media"
+	"rnix/internal/plumbing"
 	"rnix/internal/tui"
 	"rnix/ipc"
 )
@@ -66,18 +66,8 @@ func namedTexts(m *Model, text string) []string {
 
 // isMedia reports whether a file is an image or a PDF, by how it begins.
 func isMedia(path string) bool {
-	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, media.SniffLen)
-	n, _ := io.ReadFull(f, head) // of a shorter file, too
-	return media.Type(head[:n]) != ""
+	head, err := plumbing.Beginning(path, media.SniffLen)
+	return err == nil && media.Type(head) != ""
 }
 
 // fileEnding finds the ending of a file's name, such as .txt: without one, a word behind @ may be a person or a package.

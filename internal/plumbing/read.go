@@ -18,7 +18,7 @@ const MostText = 1 << 16
 // ReadFile reads a file of a repository, and returns what it was. Agents can write there: a pipe in its place is not waited for, and what is not
 // a regular file (as /dev/zero, to which a link can lead) or has more than most bytes is an error, a *fs.PathError.
 func ReadFile(path string, most int64) ([]byte, fs.FileInfo, error) {
-	f, info, err := open(path)
+	f, info, err := Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,9 +42,11 @@ func ReadText(path string) (string, error) {
 // errIrregular is why a pipe or a device is not read at all.
 var errIrregular = errors.New("not a regular file: remove it")
 
-// open opens a regular file for reading. It waits for nobody.
-func open(path string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(path) // before it is opened, which some devices take for a request
+// Open opens a regular file for reading. It waits for nobody, whatever has taken the file's place.
+func Open(path string) (*os.File, fs.FileInfo, error) { return open(path, os.Stat, os.OpenFile) }
+
+func open(path string, stat func(string) (fs.FileInfo, error), opens func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
+	info, err := stat(path) // before it is opened, which some devices take for a request
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +57,7 @@ func open(path string) (*os.File, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, irregular
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := opens(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}

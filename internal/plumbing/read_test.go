@@ -31,6 +31,19 @@ func TestOnlyRegularFilesOfBoundedLengthAreRead(t *testing.T) {
 			t.Errorf("%s: %d bytes", name, len(b))
 		}
 	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, want := range map[string]string{"file": "fou", "link": "fou", "long": "\x00\x00\x00", "pipe": "", "zero": "", "link to a pipe": "", ".": ""} {
+		if b, err := BeginningIn(root, name, 3); string(b) != want || (err == nil) != (want != "") {
+			t.Errorf("%s below a root: %q %v", name, b, err)
+		}
+		if b, err := Beginning(at(name), 3); string(b) != want && name != "zero" || (err == nil) != (want != "") {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
 	if _, _, err := ReadFile(at("file"), 3); err == nil {
 		t.Error("one that is too long was read")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,16 @@ const most = 64 << 20
 // Beginning returns at most so many bytes of a regular file. It never waits, whatever has taken the file's place: of a pipe that a program keeps open
 // and writes nothing to, a read would.
 func Beginning(path string, max int64) ([]byte, error) {
-	f, _, err := open(path)
+	return beginning(max, path, os.Stat, os.OpenFile)
+}
+
+// BeginningIn is Beginning for a file below a root.
+func BeginningIn(root *os.Root, name string, max int64) ([]byte, error) {
+	return beginning(max, name, root.Stat, root.OpenFile)
+}
+
+func beginning(max int64, path string, stat func(string) (fs.FileInfo, error), opens func(string, int, fs.FileMode) (*os.File, error)) ([]byte, error) {
+	f, _, err := open(path, stat, opens)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"rnix/agent"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -211,14 +212,8 @@ func runnable(path string) bool {
 	if info, err := os.Stat(path); err != nil || info.Mode()&0o111 != 0 {
 		return err == nil
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return true
-	}
-	defer f.Close()
-	head := make([]byte, 2)
-	n, _ := io.ReadFull(f, head)
-	return string(head[:n]) == "#!"
+	head, err := plumbing.Beginning(path, 2)
+	return err != nil || string(head) == "#!"
 }
 
 // add adds a file with the sum of its contents. A symbolic link counts with where it leads; one that leads out of the project is

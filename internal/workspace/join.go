@@ -138,8 +138,8 @@ func Marked(dir string, files []string) (left []string) {
 		if err != nil || !info.Mode().IsRegular() || info.Size() > maxMarked {
 			continue
 		}
-		b, err := root.ReadFile(filepath.FromSlash(f))
-		if err != nil {
+		b, err := plumbing.BeginningIn(root, filepath.FromSlash(f), maxMarked+1)
+		if err != nil || len(b) > maxMarked {
 			continue
 		}
 		if marked(b) {

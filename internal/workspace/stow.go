@@ -301,7 +301,7 @@ func copyGitDir(from, to string) error {
 		if left -= info.Size(); left < 0 {
 			return conflict(from, "git's own files for it have more than %d bytes", mostGitFiles)
 		}
-		b, err := os.ReadFile(path)
+		b, _, err := plumbing.ReadFile(path, left+info.Size()) // what it was a moment ago it need not be
 		if err != nil {
 			return fileError("Stow", path, err)
 		}

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -248,6 +249,15 @@ func lock(fsys durable.FS, name string) (unlock func(), err error) {
 
 // read reads the document at path.
 func read(fsys durable.FS, path string) (*State, error) {
+	b, err := load(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, b)
+}
+
+// load returns what is in the document at path. What works there may put anything in its place at any moment.
+func load(fsys durable.FS, path string) ([]byte, error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe of that name must not hold us up
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, types.Errorf(types.ErrNotFound, "Read", path, "%w", ErrNotFound)
@@ -255,27 +265,26 @@ func read(fsys durable.FS, path string) (*State, error) {
 	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Read", path, "%w", err)
 	}
+	defer f.Close() // nothing was written
 	info, err := f.Stat()
-	f.Close()
 	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Read", path, "%w", err)
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxState {
+	var b []byte
+	if info.Mode().IsRegular() && info.Size() <= maxState {
+		if b, err = io.ReadAll(io.LimitReader(f, maxState+1)); err != nil {
+			return nil, types.Errorf(types.ErrStorage, "Read", path, "%w", err)
+		}
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxState || len(b) > maxState { // it may grow
 		return nil, types.Errorf(types.ErrInvalid, "Read", path, "is no file of at most %d bytes; remove it", maxState)
 	}
-	b, err := durable.ReadFile(fsys, path)
-	if types.CodeOf(err) == types.ErrNotFound {
-		return nil, types.Errorf(types.ErrNotFound, "Read", path, "%w", ErrNotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parse(path, b)
+	return b, nil
 }
 
 // keep copies the document that cannot be read, before it is replaced.
 func keep(fsys durable.FS, path string) error {
-	b, err := durable.ReadFile(fsys, path)
+	b, err := load(fsys, path)
 	if err != nil {
 		return err
 	}

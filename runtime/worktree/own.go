@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"rnix/internal/plumbing"
 )
 
 // agentDir is the directory in which runtime/state keeps the state of a session, at the top of a
@@ -36,7 +38,7 @@ func isState(top, rel string) bool {
 	if info.Size() != int64(len(stateIgnore)) {
 		return false
 	}
-	b, err := os.ReadFile(file)
+	b, err := plumbing.Beginning(file, int64(len(stateIgnore))+1)
 	return err == nil && string(b) == stateIgnore
 }
 

@@ -213,7 +213,7 @@ func lastLine(path string) string {
 	if err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
-	f, err := os.Open(path)
+	f, info, err := plumbing.Open(path)
 	if err != nil {
 		return ""
 	}

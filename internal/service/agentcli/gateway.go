@@ -13,6 +13,7 @@ import (
 
 	"rnix/internal/config"
 	"rnix/internal/gateway"
+	"rnix/internal/plumbing"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -100,10 +101,7 @@ func userOf(c *vfs.Caller, cli clis.CLI, model string) clis.User {
 		if name == login.Facts && dir != "" {
 			path = filepath.Join(dir, filepath.Base(name))
 		}
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxUserFile {
-			return nil
-		}
-		text, err := os.ReadFile(path)
+		text, _, err := plumbing.ReadFile(path, maxUserFile)
 		if err != nil {
 			return nil
 		}

@@ -127,7 +127,7 @@ func (g *guest) stripped(root *os.Root, shows map[string]string) error {
 		if !ok || !g.login.Keyless() {
 			continue
 		}
-		text, err := readFile(os.Open(to))
+		text, err := readUsers(to)
 		if err != nil { // a directory
 			continue
 		}
@@ -173,7 +173,7 @@ func keyed(l clis.Login, name, path string) bool {
 	if !l.Keyless() {
 		return false
 	}
-	text, err := readFile(os.Open(path))
+	text, err := readUsers(path)
 	return err == nil && !bytes.Equal(l.Without(name, text), text)
 }
 

@@ -289,3 +289,38 @@ func linkLogin(h home, to string) error {
 	}
 	return os.Symlink(to, h.mine())
 }
+
+// Below Landlock, or without a sandbox, commands can make a pipe in the user's home.
+func TestAPipeInTheUsersHomeIsNotWaitedFor(t *testing.T) {
+	h := newHome(t)
+	l := lookup(t, "claude").Login()
+	pipes := []string{filepath.Join(h.user, l.Facts), filepath.Join(h.user, l.Settings[0]), h.login()}
+	for _, pipe := range pipes {
+		if err := mkfifo(pipe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := readFacts(l, h.user, ""); types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), l.Facts) {
+			t.Errorf("the facts: %v", err)
+		}
+		if keyed(harness.Gated(lookup(t, "claude")).Login(), l.Settings[0], pipes[1]) {
+			t.Error("it has keys")
+		}
+		if _, err := readUsers(h.login()); !errors.Is(err, errNoFile) {
+			t.Errorf("the login: %v", err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits")
+		for _, pipe := range pipes {
+			if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil { // so that it ends
+				defer f.Close()
+			}
+		}
+	}
+}

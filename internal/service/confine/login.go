@@ -124,7 +124,7 @@ func same(root *os.Root, l harness.Login, users, own string) error {
 		return err
 	}
 	if l.Keyless() {
-		text, err := readFile(os.Open(users))
+		text, err := readUsers(users)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func same(root *os.Root, l harness.Login, users, own string) error {
 		text, err := readOwn(root, own)
 		if err == nil && tokens != nil {
 			var old []byte
-			if old, err = readFile(os.Open(users)); err == nil {
+			if old, err = readUsers(users); err == nil {
 				text, err = refreshed(old, text, tokens)
 			}
 		}
@@ -172,7 +172,7 @@ func same(root *os.Root, l harness.Login, users, own string) error {
 
 // copied makes a file below root a copy of one of the user's, unless it is one.
 func copied(root *os.Root, l harness.Login, users, own string) error {
-	text, err := readFile(os.Open(users))
+	text, err := readUsers(users)
 	if err != nil {
 		return err
 	}
@@ -237,6 +237,11 @@ func readOwn(root *os.Root, own string) ([]byte, error) {
 	return readFile(root.OpenFile(own, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0))
 }
 
+// readUsers reads a file of the user's, if it is one. In its place commands may have put a pipe, for which nobody waits.
+func readUsers(path string) ([]byte, error) {
+	return readFile(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
+}
+
 // readFile reads a file that was opened, and closes it.
 func readFile(f *os.File, err error) ([]byte, error) {
 	if err != nil {
@@ -285,7 +290,7 @@ func readFacts(l harness.Login, user, dir string) (wants facts, err error) {
 		path = filepath.Join(dir, filepath.Base(l.Facts))
 	}
 	for end := time.Now().Add(factsTime); ; <-time.After(factsTime / 50) {
-		text, err := readFile(os.Open(path))
+		text, err := readUsers(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"rnix/drivers/fs"
 	"rnix/internal/moved"
+	"rnix/internal/plumbing"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
@@ -102,7 +103,7 @@ func (s *Snapshots) knows(pid types.PID, path string) {
 	if st, err := os.Lstat(real); err != nil || !st.Mode().IsRegular() || st.Size() > maxKnown {
 		return // it must be read again before it can be overwritten
 	}
-	if content, err := os.ReadFile(real); err == nil {
+	if content, _, err := plumbing.ReadFile(real, maxKnown); err == nil {
 		s.Known.Read(pid, real, fs.SumOf(content))
 	}
 }

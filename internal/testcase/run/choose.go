@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/internal/redact"
 	"rnix/internal/testcase"
 	"rnix/runtime/env"
@@ -104,7 +105,7 @@ func (m *importer) some(dir string) (map[string][]byte, error) {
 		if err != nil || !i.Mode().IsRegular() || i.Size() > fewBytes || total+int(i.Size()) > maxBytes {
 			continue
 		}
-		if b, err := root.ReadFile(name); err == nil {
+		if b, err := plumbing.BeginningIn(root, name, fewBytes+1); err == nil && len(b) <= fewBytes {
 			out[name] = b
 			total += len(b)
 		}
