@@ -35,6 +35,11 @@ func TestAgentsWaitForRoomOnTheDisk(t *testing.T) {
 	configure(t, s, "config.yaml", "disk: {min_free: 1024TiB}\n")
 	s.Start()
 	s.Settle()
+	defer func() {
+		if t.Failed() {
+			t.Logf("asked %d times: %+v", asks.Load(), procsOf(t, s)[p.UUID])
+		}
+	}()
 	until(t, "it waits for room", func() bool { return strings.Contains(procsOf(t, s)[p.UUID].Wait, "room on the disk") })
 	_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "more", ProcSpec: types.ProcSpec{Model: "fake"}})
 	if types.CodeOf(err) != types.ErrExhausted || !strings.Contains(err.Error(), "disk.min_free") || !strings.Contains(err.Error(), "rnix du") {

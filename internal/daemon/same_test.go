@@ -24,7 +24,7 @@ var resumedFields = map[string]string{
 	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "UnpricedModels": "same", "FailedCalls": "same", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "ClockPaused": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "BlockedSignals": "same", "OnInterrupt": "same", "Sandbox": "same", "Net": "same", "Tools": "same",
 	"Plan": "same", "Denied": "same", "Denials": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
-	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment", "PendingSignals": "moment", "MCPDown": "moment", "FailedUnknown": "moment", "Taken": "moment",
+	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment", "PendingSignals": "moment", "MCPDown": "moment", "FailedUnknown": "moment", "Taken": "moment", "OriginUUID": "same", "OriginStep": "same",
 }
 
 func TestResumedProcessHasExactlyWhatItHad(t *testing.T) {
@@ -191,8 +191,8 @@ func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent type
 	}
 }
 
-// unset are the fields that the leader cannot have: of children, of programs, of models with a price, of what waits for a budget, of damaged records, of rules.
-var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPMounts", "MCPDown", "Skills", "Denied", "Denials", "FailedUnknown", "Taken"}
+// unset are the fields that the leader cannot have: of children, of programs, of models with a price, of what waits for a budget, of damaged records, of rules, of forks.
+var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPMounts", "MCPDown", "Skills", "Denied", "Denials", "FailedUnknown", "Taken", "OriginUUID", "OriginStep"}
 
 // forkedFields is what a fork has of its origin. A field that is missing here fails the test.
 var forkedFields = map[string]string{

@@ -44,6 +44,7 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 		t.Fatal(err)
 	}
 	ways["fork"] = detail(t, s, f.PID.String())
+	seen[f.PID] = true // its step is no sign of another
 	nodes, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, ipc.ComposeUpRequest{File: "compose.yaml", Name: "w", Cwd: s.Work, Env: s.Env, Parent: p.PID.String(),
 		Text: "agents:\n  node: {intent: kid, model: fake, max_steps: 9}\n"})
 	if err != nil {
@@ -59,8 +60,8 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 	for _, pid := range []types.PID{nodes.PID, kept.Supervisors[0].PID} {
 		seen[pid] = true
 	}
-	but := map[string]string{"fork": "PPID ParentUUID Budget Purse", // it has no parent
-		"node of a workflow": "PPID ParentUUID", "child of a supervisor": "PPID ParentUUID Groups"} // another one, and a group of its own
+	but := map[string]string{"fork": "PPID ParentUUID Budget Purse OriginUUID OriginStep", // it has no parent
+		"node of a workflow": "PPID ParentUUID Groups", "child of a supervisor": "PPID ParentUUID Groups"} // another one, and a group of its own
 	for name, got := range ways {
 		var walk func(a, b reflect.Value)
 		walk = func(a, b reflect.Value) {
