@@ -90,8 +90,9 @@ function toField(id) {
 function Process({ params, query }) {
   const { id } = params;
   const row = find(id);
-  // What it looks like on disk is asked for once, and again when the table says that it has changed.
-  const detail = useCall('get_proc_detail', { target: id }, { on: row ? `${row.state} ${row.step} ${row.tokens_used} ${row.wait || ''}` : '' });
+  // What it looks like on disk is asked for once, and again when the table says that it has changed. The table does not have what has ended, and a run that
+  // begins and ends between two looks at it leaves no trace there: so it is asked for every third second then.
+  const detail = useCall('get_proc_detail', { target: id }, { on: row ? `${row.state} ${row.step} ${row.tokens_used} ${row.wait || ''}` : `${Math.floor(second.value / 3)}` });
   const found = row || (detail.data && { ...detail.data, at: clock() });
   const p = found && asked.value.has(id) ? { ...found, asked: true } : found;
   const tab = params.tab || (p?.kind ? 'summary' : 'conversation');
