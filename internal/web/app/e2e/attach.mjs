@@ -146,6 +146,14 @@ await scenario(async ({ page, problems }) => {
   await until(async () => (await talk()).includes('shown: 31 32 33 34'), async () => 'all are shown: ' + await page.locator('main').innerText());
   await page.locator('.message.user', { hasText: '[image d.png 34×2' }).waitFor();
 
+  // A run that begins and ends between two looks at the table of processes is seen, too: each of these takes a few hundredths of a second.
+  for (const word of ['once more', 'and once more', 'and again', 'and for the last time']) {
+    await field.fill(word);
+    await page.getByRole('button', { name: 'Send and resume' }).click();
+    await page.locator('.message.user', { hasText: word }).waitFor();
+    await until(async () => (await page.locator('.message.assistant').last().innerText()).includes('shown: 31 32 33 34') && (await page.getByRole('button', { name: 'Send and resume' }).count()) === 1, 'it has ended again');
+  }
+
   // A fork is shown another one, and what its origin was; it is saved as what it is.
   const [saving] = await Promise.all([page.waitForEvent('download'), (async () => {
     await page.locator('.message.user', { hasText: '[image d.png' }).getByRole('button', { name: 'Show image d.png 34×2' }).click();
