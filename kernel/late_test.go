@@ -188,10 +188,19 @@ func TestAChangeOfAProcessThatEndsIsNotWrittenLate(t *testing.T) {
 // A pause or its end that would not hold over a crash is not acknowledged as if it did. What is wanted holds until then.
 func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
 	s := newSys(t)
-	s.model = untilKilled
+	called := make(chan struct{}) // its own step writes nothing behind this: a pause cuts off a model, and no call
+	s.model = func(context.Context, vfs.Caller, int) (reply, error) {
+		return reply{Calls: []string{"tool {}"}}, nil
+	}
+	s.tool = func(ctx context.Context, _ vfs.Caller) (string, error) {
+		close(called)
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
 	pid := s.spawn()
 	p, _ := s.Process(pid)
 	rec := s.stores.of(p.UUID)
+	<-called
 	full := func(err error) { rec.mu.Lock(); rec.fail = err; rec.mu.Unlock() }
 	signals := map[string]func(types.Signal) error{
 		"Signal":     func(sig types.Signal) error { return s.Signal(pid, sig) },
