@@ -149,7 +149,7 @@ func (y *diary) marker(name, text string) step.Record {
 	m := step.Marker{Name: name, PID: 7, Text: text}
 	switch name {
 	case step.MarkerSpawn, step.MarkerResumed:
-		m.Detail, y.err = json.Marshal(step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{PID: 7, Intent: "work", WorkDir: "/w"}}, SystemPrompt: "be good"})
+		m.Detail, y.err = json.Marshal(step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{PID: 7, Intent: "work", WorkDir: "/w", ContextBudget: 1000}}, SystemPrompt: "be good"})
 	case step.MarkerExit:
 		m.Exit = &types.ExitStatus{Reason: "done"}
 	case step.MarkerSuspended:
@@ -205,7 +205,7 @@ func (y *diary) close() error {
 
 // save replaces the small file as the kernel does.
 func (y *diary) save(info step.ProcInfo) {
-	info.UUID, info.PID, info.Intent, info.UpdatedAt = y.rec.ID, 7, "work", time.Now()
+	info.UUID, info.PID, info.Intent, info.ContextBudget, info.UpdatedAt = y.rec.ID, 7, "work", 1000, time.Now()
 	if y.err == nil {
 		y.err = y.d.store.SaveInfo(info)
 	}

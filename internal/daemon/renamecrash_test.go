@@ -10,8 +10,10 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/recovery"
+	"rnix/internal/service/billing"
 	"rnix/internal/step"
 	"rnix/internal/step/crashtest"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -28,7 +30,7 @@ func restOp(name, marker string, phase recovery.Phase, run func(d *Daemon, ack f
 	}, run)
 	op.Recover = taken
 	op.Check = func(fsys durable.FS, acked []string) error {
-		return errors.Join(house(fsys, func(d *Daemon) error { return errors.Join(told(fsys, d, acked), namesAreRecorded(d)) }), crashtest.Sound(fsys, acked))
+		return errors.Join(house(fsys, func(d *Daemon) error { return errors.Join(told(fsys, d, acked), listsAreRecorded(d)) }), crashtest.Sound(fsys, acked))
 	}
 	return op
 }
@@ -51,6 +53,14 @@ func renameOp(name, marker string, phase recovery.Phase) *faultfs.Op {
 	})
 }
 
+// setOp sets something of a history that is suspended with an exit status.
+func setOp(name string, set func(d *Daemon) error) *faultfs.Op {
+	return restOp(name, step.MarkerSuspended, recovery.Suspended, func(d *Daemon, ack func(string)) error {
+		d.stored.Ground = noHolds{}
+		return withKernel(d, func() error { return set(d) })
+	})
+}
+
 // wokenOp resumes a history that is over. Its small file says first that it is not, as launch.Launcher does it.
 func wokenOp() *faultfs.Op {
 	return restOp("resume of an end", step.MarkerExit, recovery.Ended, func(d *Daemon, ack func(string)) error {
@@ -67,8 +77,8 @@ type noHolds struct{}
 
 func (noHolds) Hold(types.UUID) (release func(), err error) { return func() {}, nil }
 
-// namesAreRecorded checks that lists show the name and the state that the records of a history have.
-func namesAreRecorded(d *Daemon) error {
+// listsAreRecorded checks that lists show what the records of a history have: name, state, pause and budget.
+func listsAreRecorded(d *Daemon) error {
 	for _, info := range d.journal.Index().List() {
 		h, err := step.ReadHistory(context.Background(), d.journal, info.UUID)
 		if err != nil {
@@ -82,6 +92,12 @@ func namesAreRecorded(d *Daemon) error {
 		if info.Name != is.Name || card.Name != is.Name {
 			return fmt.Errorf("it is called %q in the index and %q in its small file, and its records say %q", info.Name, card.Name, is.Name)
 		}
+		if info.PausedAt.IsZero() != is.PausedAt.IsZero() || card.PausedAt.IsZero() != is.PausedAt.IsZero() {
+			return fmt.Errorf("it is shown as paused at %v and %v, and its records say %v", info.PausedAt, card.PausedAt, is.PausedAt)
+		}
+		if info.ContextBudget != is.ContextBudget || card.ContextBudget != is.ContextBudget {
+			return fmt.Errorf("it is shown with %d and %d tokens, and its records say %d", info.ContextBudget, card.ContextBudget, is.ContextBudget)
+		}
 		if over := is.State == types.StateDead && is.Exit != nil; over && (!info.Over() || !card.Over()) {
 			return fmt.Errorf("it is over, and shown as %s, its small file says %s", info.State, card.State)
 		}
@@ -89,10 +105,17 @@ func namesAreRecorded(d *Daemon) error {
 	return nil
 }
 
-func TestEveryCrashInARenameOrAWakingIsSeenByTheNextStart(t *testing.T) {
+func TestEveryCrashInAChangeOfWhatIsAtRestIsSeenByTheNextStart(t *testing.T) {
 	faultfs.Test(t,
 		renameOp("rename of an end", step.MarkerExit, recovery.Ended),
 		renameOp("rename of a budget used up", step.MarkerSuspended, recovery.Suspended),
 		renameOp("rename of a run broken off", "", recovery.Broken),
+		setOp("pause of a budget used up", func(d *Daemon) error { return d.stored.Pause(context.Background(), histA) }),
+		setOp("raise of a budget used up", func(d *Daemon) error {
+			if h, err := step.ReadHistory(context.Background(), d.journal, histA); err != nil || h.Info().ContextBudget > 1000 { // no text of a record is there twice
+				return err
+			}
+			return billing.Purses{Kernel: d.kernel, Stored: d.stored}.Raise(context.Background(), histA, kernel.Amount{Tokens: 50})
+		}),
 		wokenOp())
 }

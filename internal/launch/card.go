@@ -43,7 +43,8 @@ func (c *Cards) Crashes(s *recovery.State) int {
 	return s.Crashes
 }
 
-// Bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off.
+// Bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off; and shows of one that is suspended with an exit status,
+// as by its budget, what was set meanwhile.
 func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
 	h, err := step.ReadHistory(ctx, c.Journal, info.UUID)
 	if err != nil {
@@ -52,7 +53,7 @@ func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
 	}
 	life, was := h.Life(), info
 	info = *c.Whole(&info) // which may be older than the line of the index
-	if life.Phase == step.PhaseEnded {
+	if life.Phase == step.PhaseEnded || life.Paused && info.PausedAt.IsZero() {
 		life.Put(&info)
 		c.Put(&info)
 		return

@@ -75,12 +75,34 @@ func (h *Stored) Pause(ctx context.Context, id types.UUID) error {
 	if a.State.Phase == recovery.Ended || a.State.Paused && !info.PausedAt.IsZero() {
 		return nil
 	}
-	if !a.State.Paused { // else the daemon ended before lists said so
-		if err := a.Rec.Pause(info.PID); err != nil {
-			return err
-		}
+	write := func() error { return a.Rec.Pause(info.PID) }
+	if a.State.Paused { // the daemon ended before lists said so
+		write = func() error { return nil }
 	}
-	info = h.Cards.Refreshed(info, a.Rec.State())
-	h.Cards.Put(&info)
+	return h.Set(ctx, a, write, func(shown *step.ProcInfo) { *shown = h.Cards.Refreshed(*shown, a.Rec.State()) })
+}
+
+// Set writes what is set of an opened history by write, durably, and has lists show it by show. If the daemon breaks off in between, its next start shows
+// it. After an error the history is closed.
+func (h *Stored) Set(ctx context.Context, a *Opened, write func() error, show func(info *step.ProcInfo)) error {
+	info, known := h.Cards.Index().Get(a.Rec.ID)
+	if known {
+		info = *h.Cards.Whole(&info)
+	}
+	undo, err := h.Cards.Reopen(a.Rec.ID, func(over *step.ProcInfo) { over.State = types.StateZombie })
+	if err != nil {
+		return err
+	}
+	if err := write(); err != nil {
+		a.Close()
+		if undo(); info.Over() {
+			h.Cards.Bury(context.WithoutCancel(ctx), info) // an error does not say that nothing was written
+		}
+		return err
+	}
+	if known {
+		show(&info)
+		h.Cards.Put(&info)
+	}
 	return nil
 }

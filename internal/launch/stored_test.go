@@ -177,6 +177,21 @@ func TestABudgetThatListsDoNotShowIsShownAtTheNextStart(t *testing.T) {
 	}
 }
 
+// The same of a pause.
+func TestAPauseThatListsDoNotShowIsShownAtTheNextStart(t *testing.T) {
+	w := newWorld(t)
+	was := w.settled()
+	suspended := step.Marker{Name: step.MarkerSuspended, Text: "budget", Exit: new(types.ExitStatus), Detail: json.RawMessage(`{"kind":"budget"}`)}
+	id := w.write(&was, suspended, step.Marker{Name: step.MarkerPause})
+	stale := *w.card(id)
+	stale.State, stale.Suspension, stale.PausedAt, stale.Exit = types.StateZombie, types.SuspendFor(types.SuspendBudget, "budget"), time.Time{}, new(types.ExitStatus)
+	w.l.Stored.Cards.Put(&stale)
+	w.l.Stored.Cards.Bury(t.Context(), *w.card(id))
+	if i := w.card(id); i.Why() != types.SuspendPaused || i.PausedAt.IsZero() {
+		t.Errorf("lists show %+v", i)
+	}
+}
+
 // What lists say of a history that does not run: why, and whether a person has to act.
 func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
 	w := newWorld(t)

@@ -55,19 +55,16 @@ func (p Purses) Raise(ctx context.Context, id types.UUID, more kernel.Amount) er
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "AddBudget", "", "encode: %w", err)
 	}
-	if err := a.Rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerLimit, Detail: detail}}); err != nil {
-		return err
-	}
-	if err := a.Rec.Commit(); err != nil {
-		return err
-	}
-	p.Kernel.RaiseBudget(id, more)
-	if info, ok := p.Stored.Cards.Index().Get(id); ok {
-		info = *p.Stored.Cards.Whole(&info)
-		a.Rec.State().PutSet(&info)
-		p.Stored.Cards.Put(&info)
-	}
-	return nil
+	return p.Stored.Set(ctx, a, func() error {
+		if err := a.Rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerLimit, Detail: detail}}); err != nil {
+			return err
+		}
+		if err := a.Rec.Commit(); err != nil {
+			return err
+		}
+		p.Kernel.RaiseBudget(id, more)
+		return nil
+	}, func(info *step.ProcInfo) { a.Rec.State().PutSet(info) })
 }
 
 // Wake resumes what is suspended because it waits for the budget of a history, each in the environment env.
