@@ -84,7 +84,10 @@ func (s *saver) saveDead(p *Process) {
 // release gives the record back when its process's small files are written: from here on the history may have another
 // owner, who takes what is left of a write for something that a crash has left. told is an error that is known already.
 func (s *saver) release(p *Process, told error) {
-	if err := p.rec.Close(); err != nil && told == nil {
+	p.small.mu.Lock() // else what mark adds could be written by the close, and be told to have failed
+	err := p.rec.Close()
+	p.small.mu.Unlock()
+	if err != nil && told == nil {
 		s.storageError(p, err)
 	}
 }

@@ -125,10 +125,10 @@ func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) error {
 }
 
 // pause shuts the gate: the loop stops before its next model call or action. OS children are frozen
-// at once. A second pause does nothing. An error is that of followGate.
+// at once. A second pause does nothing but to write what could not be written. An error is that of followGate.
 func (s *signaller) pause(p *Process, now time.Time) error {
 	if !p.gate.Shut(now) {
-		return nil
+		return s.markAgain(p)
 	}
 	p.mu.Lock()
 	cutOff := p.cutOff
@@ -142,18 +142,26 @@ func (s *signaller) pause(p *Process, now time.Time) error {
 	return err
 }
 
-// resume opens the gate. A resume of a process that is not paused does nothing. An error is that of followGate.
+// resume opens the gate. A resume of a process that is not paused does nothing but to write what could not be written. An error is that of followGate.
 func (s *signaller) resume(p *Process, now time.Time) error {
 	s.table.free(p)
 	d, was := p.gate.Open(now)
 	if !was {
-		return nil
+		return s.markAgain(p)
 	}
 	err := s.followGate(p)
 	checkClock(p)
 	s.events.Put(&event.Event{Time: now, Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
 	gateMoved(p)
 	return err
+}
+
+// markAgain is followGate for a process whose gate stands as it is wanted already: who was told that it would not hold is told so again, until it does.
+func (s *signaller) markAgain(p *Process) error {
+	if !p.unmarked.Load() {
+		return nil
+	}
+	return s.followGate(p)
 }
 
 // followGate freezes or thaws the OS children of a process, as its gate stands, and makes the pause or
@@ -188,7 +196,9 @@ func (s *signaller) markGate(p *Process) (shut bool, err error) {
 		if _, shut = p.gate.Since(); shut {
 			m.Name = step.MarkerPause
 		}
-		return mark(p, m)
+		err := mark(p, m)
+		p.unmarked.Store(err != nil)
+		return err
 	}, func() {})
 	if err == nil || p.State() >= types.StateZombie { // it has ended meanwhile, and its record is closed
 		return shut, nil
