@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -90,7 +91,7 @@ func (d *Service) signal(_ context.Context, peer *ipc.Peer, req ipc.GroupSignalR
 		}
 		return r, d.Kernel.SignalGroup(id, req.Signal)
 	}
-	var refused error
+	var refused, unheld error
 	for _, pid := range r.Members {
 		if err := d.Callers.MaySignal(peer, "SignalGroup", pid); err != nil {
 			refused = err
@@ -103,9 +104,16 @@ func (d *Service) signal(_ context.Context, peer *ipc.Peer, req ipc.GroupSignalR
 		} else {
 			err = d.Kernel.Signal(pid, req.Signal)
 		}
-		if err == nil { // else it has ended meanwhile
+		switch types.CodeOf(err) {
+		case "":
 			r.Affected += n
+		case types.ErrNotFound: // it has ended meanwhile
+		default: // of a pause that would not hold over a crash; the others get it all the same
+			unheld = cmp.Or(unheld, err)
 		}
+	}
+	if unheld != nil {
+		return r, unheld
 	}
 	if r.Spared == len(r.Members) && refused != nil {
 		return r, refused

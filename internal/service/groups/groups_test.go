@@ -18,6 +18,7 @@ type table struct {
 	last    types.PGID
 	members map[types.PGID][]types.PID
 	reached []types.PID
+	fails   map[types.PID]error // of a signal
 }
 
 func (k *table) Info(pid types.PID) (kernel.Info, error) {
@@ -56,7 +57,7 @@ func (k *table) LeaveGroup(pid types.PID, id types.PGID) error {
 
 func (k *table) Signal(pid types.PID, _ types.Signal) error {
 	k.reached = append(k.reached, pid)
-	return nil
+	return k.fails[pid]
 }
 
 func (k *table) SignalTree(pid types.PID, sig types.Signal) (int, error) {
@@ -137,5 +138,19 @@ func TestSignalOfAnAgentSparesThoseOfAGroupThatAreNotItsOwn(t *testing.T) {
 	}
 	if _, err = s.signal(t.Context(), nil, ipc.GroupSignalRequest{Group: "1", Signal: 99}); types.CodeOf(err) != types.ErrInvalid {
 		t.Error(err)
+	}
+}
+
+// What ended meanwhile is no error; a signal that would not hold over a crash is one, and the others get it all the same.
+func TestAGroupIsToldWhenASignalWouldNotHold(t *testing.T) {
+	k := &table{members: map[types.PGID][]types.PID{1: {1, 2, 3}}, fails: map[types.PID]error{1: types.Errorf(types.ErrNotFound, "Signal", "", "no such process")}}
+	s := &Service{Kernel: k, Callers: k}
+	req := ipc.GroupSignalRequest{Group: "1", Signal: types.SIGPAUSE, Tree: true}
+	if r, err := s.signal(t.Context(), nil, req); err != nil || r.Affected != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	k.reached, k.fails[2] = nil, types.Errorf(types.ErrStorage, "Signal", "", "no space left")
+	if _, err := s.signal(t.Context(), nil, req); types.CodeOf(err) != types.ErrStorage || len(k.reached) != 3 {
+		t.Errorf("reached %v, %v", k.reached, err)
 	}
 }

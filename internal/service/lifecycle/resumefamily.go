@@ -59,7 +59,7 @@ func (d *resumes) family(ctx context.Context, t service.Target, req *ipc.ResumeR
 	moved, refused := 0, error(nil)
 	for _, m := range d.Names.Family(t)[1:] {
 		if m.Place() == service.Runs {
-			if m.Live.Paused && !slices.Contains(reached, m.PID) && d.Kernel.Signal(m.PID, types.SIGRESUME) == nil {
+			if m.Live.Paused && !slices.Contains(reached, m.PID) && goesOn(d.Kernel.Signal(m.PID, types.SIGRESUME)) {
 				resp.Woken = append(resp.Woken, m.PID)
 			}
 			continue
@@ -81,12 +81,15 @@ func (d *resumes) family(ctx context.Context, t service.Target, req *ipc.ResumeR
 	if t.Kind() != "" && t.Place() == service.Stored && moved == 0 && refused != nil { // it does nothing but to wait for them
 		return resp, refused
 	}
-	if resp.Affected, err = d.Kernel.SignalTree(resp.PID, types.SIGRESUME); err != nil { // below one that is paused, all that are launched are too
-		return resp, err
+	resp.Affected, err = d.Kernel.SignalTree(resp.PID, types.SIGRESUME) // below one that is paused, all that are launched are too
+	if goesOn(err) {
+		resp.Woken = append(resp.Woken, d.chain.thawAbove(above, 0)...)
 	}
-	resp.Woken = append(resp.Woken, d.chain.thawAbove(above, 0)...)
-	return resp, nil
+	return resp, err
 }
+
+// goesOn reports whether a process goes on that was sent SIGRESUME: that it does may not be written, and then would not hold over a crash.
+func goesOn(err error) bool { return err == nil || types.CodeOf(err) == types.ErrStorage }
 
 // member resumes one history of a family, as it is. CONFLICT: it has ended meanwhile, or somebody was quicker.
 func (d *resumes) member(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (ipc.ResumeResponse, error) {

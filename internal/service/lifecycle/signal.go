@@ -110,22 +110,26 @@ func (d *signaller) outlives(pid types.PID, sig types.Signal) (blocked, handled 
 // toFamily sends a signal to a process and to all below it, wherever they lie: those first that are above, so that nobody
 // wakes another one. It returns how many got it.
 func (d *signaller) toFamily(ctx context.Context, op string, t *service.Target, req ipc.SignalRequest) (n int, err error) {
+	var held error
 	var reached []types.PID // by the kernel, all at once: none is born meanwhile that does not get it
 	if t.Place() == service.Runs {
 		if reached, err = d.Kernel.Subtree(t.PID); err == nil {
-			if n, err = d.Kernel.SignalTree(t.PID, req.Signal); err == nil {
+			if n, err = d.Kernel.SignalTree(t.PID, req.Signal); types.CodeOf(err) == types.ErrStorage { // it is done, and would not hold over a crash
+				held, err = err, nil
+			}
+			if err == nil {
 				err = d.afterSignal(ctx, op, t.UUID, req)
 			}
 		}
 		if err != nil {
-			return n, err
+			return n, cmp.Or(held, err)
 		}
 	} else if err = d.toMember(ctx, op, t, req); err != nil {
 		return 0, err
 	} else {
 		n = 1
 	}
-	late, held := time.Now().Add(goingOn), error(nil)
+	late := time.Now().Add(goingOn)
 	for _, m := range d.Names.Family(*t)[1:] {
 		if m.Place() == service.Runs && !m.Live.Decided && slices.Contains(reached, m.PID) {
 			continue
@@ -133,7 +137,7 @@ func (d *signaller) toFamily(ctx context.Context, op string, t *service.Target, 
 		switch err := d.insist(ctx, op, m, req, late); types.CodeOf(err) {
 		case "":
 			n++
-		case types.ErrConflict: // somebody holds its record: the others get it all the same
+		case types.ErrConflict, types.ErrStorage: // somebody holds its record, or it would not hold over a crash: the others get it all the same
 			held = cmp.Or(held, err)
 		case types.ErrCancelled:
 			if ctx.Err() != nil {

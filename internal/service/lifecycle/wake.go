@@ -199,7 +199,7 @@ func (d *Resumer) thawAbove(pid, top types.PID) (woken []types.PID) {
 		if err != nil {
 			break
 		}
-		if i.Paused && d.Kernel.Signal(pid, types.SIGRESUME) == nil {
+		if i.Paused && goesOn(d.Kernel.Signal(pid, types.SIGRESUME)) {
 			woken = append(woken, pid)
 		}
 		pid = i.PPID
