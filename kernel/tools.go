@@ -188,17 +188,34 @@ func equip(ctx context.Context, k *KernelImpl, p *Process, ag *agent.Agent) (*lo
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
-		System: func() string { system, _, _ := prompted(p); return system }, Offer: func() loop.Offered {
-			kt := offered(p)
-			return loop.Offered{Specs: kt.specs, Weight: kt.parts, Tools: kt.tools}
-		}, Specs: p.kit.specs, Weight: p.kit.parts, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, Plan: func() string { return planOf(p) }, StepTimeout: p.stepTimeout, Stood: func() time.Duration { return p.gate.Paused(time.Now()) }, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
+		Now: present{p}, Specs: p.kit.specs, Weight: p.kit.parts, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
+		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
 	}, host{asking{postman{k, p}}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
 	}
 	return l, system, nil
 }
+
+// present is what the loop of a process sees of what changes.
+type present struct{ p *Process }
+
+var _ loop.Now = present{}
+
+// System implements loop.Now.
+func (n present) System() string { system, _, _ := prompted(n.p); return system }
+
+// Offer implements loop.Now.
+func (n present) Offer() loop.Offered {
+	kt := offered(n.p)
+	return loop.Offered{Specs: kt.specs, Weight: kt.parts, Tools: kt.tools}
+}
+
+// Plan implements loop.Now.
+func (n present) Plan() string { return planOf(n.p) }
+
+// Stood implements loop.Now.
+func (n present) Stood() time.Duration { return n.p.gate.Paused(time.Now()) }
 
 // Run performs one action of the model.
 func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {

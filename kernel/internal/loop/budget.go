@@ -110,11 +110,11 @@ func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, er
 
 // bound estimates the tokens of a prompt with the system prompt as it stands, rather too many.
 func bound(l *Loop, p *rnixctx.PromptResult) int {
-	if l.cfg.System != nil && l.req.tell(l.cfg.System()) {
-		l.counted = counted{} // of another prompt
-	}
-	if l.cfg.Offer != nil {
-		if o := l.cfg.Offer(); l.req.offer(o.Specs) {
+	if now := l.cfg.Now; now != nil {
+		if l.req.tell(now.System()) {
+			l.counted = counted{} // of another prompt
+		}
+		if o := now.Offer(); l.req.offer(o.Specs) {
 			l.cfg.Specs, l.cfg.Weight, l.cfg.Tools, l.counted = o.Specs, o.Weight, o.Tools, counted{}
 		}
 	}

@@ -144,10 +144,10 @@ func recompact(l *Loop, s *shortening, ms []rnixctx.Message, report rnixctx.Comp
 }
 
 func planOf(l *Loop) string {
-	if l.cfg.Plan == nil {
+	if l.cfg.Now == nil {
 		return ""
 	}
-	return l.cfg.Plan()
+	return l.cfg.Now.Plan()
 }
 
 // summarise asks the model for a summary, within the budget. answer is what it took; nil = there is no answer. It is counted already, and to be recorded with what

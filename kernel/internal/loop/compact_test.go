@@ -43,7 +43,7 @@ func TestAFullWindowIsSummedUpByTheModel(t *testing.T) {
 		}
 		return said("ok"), nil
 	}
-	end := run(t, f, t.Context(), Config{Window: 50_000, Aside: true, Plan: func() string { return "the steps" }})
+	end := run(t, f, t.Context(), Config{Window: 50_000, Aside: true, Now: present{plan: "the steps"}})
 	if end.Result != "ok" || len(f.reports) != 1 || !f.reports[0].Summary || f.took[0] == nil || f.took[0].TokensUsed != 40_500 || f.took[0].Step != 1 {
 		t.Fatalf("%+v %+v", end, f.reports)
 	}

@@ -82,11 +82,8 @@ type Progress struct {
 
 // Config is what does not change during a run.
 type Config struct {
-	Head Head
-	// System returns the system prompt, which grows when the process activates a skill; nil = it stays as Head has it.
-	System func() string
-	// Offer returns the tools, and how they are offered, as they are now; nil = they stay as Specs and Tools have them.
-	Offer    func() Offered
+	Head     Head
+	Now      Now          // nil = all of it stays as Head, Specs and Tools have it, there is no plan, and its clock never stands still
 	Specs    []byte       // the tools as they are offered: a JSON array of ToolSpec; not changed
 	Weight   []weigh.Part // of Specs; nil = they are bounded by their bytes
 	Tools    map[string]vfs.Tool
@@ -103,21 +100,29 @@ type Config struct {
 	Compactor Compactor
 	// Aside says that the model can be asked for a summary of the conversation.
 	Aside bool
-	// Plan returns the plan of the process as it stands; nil = there is none.
-	Plan func() string
 	// Several says that more than one model may answer, whose counts of a prompt differ.
 	Several bool
 	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.
 	// 0 = none.
 	StepTimeout time.Duration
-	// Stood returns how long the clock of the process has stood still by now, which counts for no step; nil = it never does.
-	Stood func() time.Duration
 	// Thread starts f as a thread of the process, for an action beside others, and returns what waits for
 	// its end. The context of f is ctx, and ends with the process too. nil = a goroutine.
 	Thread func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error)
 	Start  Progress
 	Open   *Open // what an earlier run has left open; nil = nothing
 	End    *End  // with what an earlier run has ended, whose end was not recorded; nil = it has not
+}
+
+// Now is what changes of a process while it runs, as it stands.
+type Now interface {
+	// System returns the system prompt, which grows when the process activates a skill.
+	System() string
+	// Offer returns the tools, and how they are offered.
+	Offer() Offered
+	// Plan returns the plan of the process; "" = there is none.
+	Plan() string
+	// Stood returns how long the clock of the process has stood still by now, which counts for no step.
+	Stood() time.Duration
 }
 
 // Offered is the tools as they are now.
@@ -270,14 +275,14 @@ func (l *Loop) limit(ctx context.Context) (context.Context, context.CancelFunc) 
 		return ctx, func() {}
 	}
 	why := types.Errorf(types.ErrTimeout, "Step", "", "the step took longer than its limit of %s", d)
-	if l.cfg.Stood == nil {
+	if l.cfg.Now == nil {
 		return context.WithTimeoutCause(ctx, d, why)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	began, stood := time.Now(), l.cfg.Stood()
+	began, stood := time.Now(), l.cfg.Now.Stood()
 	var timer *time.Timer
 	timer = time.AfterFunc(math.MaxInt64, func() {
-		switch left := d - time.Since(began) + l.cfg.Stood() - stood; {
+		switch left := d - time.Since(began) + l.cfg.Now.Stood() - stood; {
 		case ctx.Err() != nil:
 		case left <= 0:
 			cancel(why)

@@ -205,6 +205,25 @@ func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
 	return end
 }
 
+// present is what changes of a process in a test.
+type present struct {
+	plan  string
+	stood func() time.Duration
+}
+
+func (present) System() string { return "" }
+
+func (present) Offer() Offered { return Offered{Tools: testTools} }
+
+func (p present) Plan() string { return p.plan }
+
+func (p present) Stood() time.Duration {
+	if p.stood == nil {
+		return 0
+	}
+	return p.stood()
+}
+
 func calls(cs ...string) *Response {
 	r := &Response{Usage: Usage{Input: 10, Output: 5}}
 	for i, c := range cs {
@@ -665,7 +684,7 @@ func TestAStepHasNoLessTimeBecauseAPersonIsAsked(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		end := run(t, f, t.Context(), Config{StepTimeout: time.Minute, Stood: func() time.Duration { return min(time.Since(began), time.Hour) }})
+		end := run(t, f, t.Context(), Config{StepTimeout: time.Minute, Now: present{stood: func() time.Duration { return min(time.Since(began), time.Hour) }}})
 		if took := time.Since(began); types.CodeOf(end.Exit.Err) != types.ErrTimeout || took < time.Hour+time.Minute || took > time.Hour+time.Minute+time.Second {
 			t.Errorf("%v after %v", end, took)
 		}
