@@ -18,6 +18,7 @@ const (
 // GitCall is one run of git by Rnix itself. Its paths are absolute, clean and without symbolic links, as far as they exist.
 type GitCall struct {
 	Starts   Starts
+	Read     []string // trees that it reads, besides those of the system; nil = all
 	Write    []string // trees that it writes
 	Programs []string // programs that it starts besides itself
 	Tools    []string // with StartsTools: trees with programs, besides those of the system
@@ -36,7 +37,7 @@ type GitProgram struct {
 var systemPrograms = strings.Fields(`/bin /sbin /lib /lib32 /lib64 /usr/bin /usr/sbin /usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share
 	/usr/local/bin /usr/local/sbin /usr/local/lib /usr/local/libexec /opt /nix/store /gnu/store /snap`)
 
-// Policy returns what a git may do in a call: it reads everything and has no network, writes what the call says, and starts what it says.
+// Policy returns what a git may do in a call: it reads everything, or what the call says, has no network, and writes and starts what the call says.
 func (c GitCall) Policy(git GitProgram) Policy {
 	p := Policy{
 		Version: Version, Level: LevelLandlock, Net: NetNone, Read: []string{"/"}, Single: c.Starts == StartsNothing,
@@ -44,6 +45,12 @@ func (c GitCall) Policy(git GitProgram) Policy {
 	}
 	if git.Loader != "" {
 		p.Run = append(p.Run, git.Loader)
+	}
+	if c.Read != nil {
+		p.Read = slices.Concat([]string{"/etc"}, systemPrograms, p.Run, c.Read)
+		if git.Core != "" {
+			p.Read = append(p.Read, git.Core)
+		}
 	}
 	if c.Starts == StartsNothing {
 		return p

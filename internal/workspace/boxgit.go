@@ -11,11 +11,11 @@ import (
 	"rnix/internal/sandbox"
 )
 
-// gitCall returns what the git of a call may write and start; everything else is refused to it, whatever the repository says. base is our
+// gitCall returns what the git of a call may read, write and start; everything else is refused to it, whatever the repository says. base is our
 // directory, env that in which programs are looked for.
 func gitCall(base string, env []string, c call) *sandbox.GitCall {
 	verb, sub := plumbing.Verb(c.args), plumbing.Sub(c.args)
-	b := &sandbox.GitCall{Starts: sandbox.StartsNothing, Agents: []string{base}}
+	b := &sandbox.GitCall{Starts: sandbox.StartsNothing, Agents: []string{base}, Read: slices.Clone(c.reads)}
 	at := worksAt(c)
 	for _, dir := range []string{at.gitDir, at.common, at.top} {
 		if dir != "" {
@@ -68,7 +68,7 @@ func gitCall(base string, env []string, c call) *sandbox.GitCall {
 
 // known leaves out what there is not, and follows links.
 func known(b *sandbox.GitCall) *sandbox.GitCall {
-	for _, list := range []*[]string{&b.Write, &b.Agents} {
+	for _, list := range []*[]string{&b.Write, &b.Agents, &b.Read} {
 		*list = slices.DeleteFunc(*list, func(path string) bool { return path == "" })
 		for i, path := range *list {
 			(*list)[i] = plumbing.Resolved(path)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -103,13 +102,14 @@ func stateOf(ctx context.Context, k *Grove, id types.UUID, dir string) *gitState
 	}
 	r := p.repo
 	conf, err := k.git.config(ctx, id, r.gitDir, true)
-	if err != nil || dir != r.root && !strings.HasPrefix(dir, r.root+"/") || !inPlace(r, conf) {
+	if err != nil || dir != r.root && !strings.HasPrefix(dir, r.root+"/") || !inPlace(ctx, r, conf) {
 		return nil
 	}
 	at := []string{"--git-dir=" + r.gitDir, "--work-tree=" + r.root}
 	status := append(slices.Clip(at), "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
 	commit := append(slices.Clip(at), "-c", "i18n.logOutputEncoding=UTF-8", "rev-list", "--max-count=1", "--format=%h%x00%s", "HEAD", "--")
-	out, head, err := k.git.both(ctx, id, call{dir: r.root, user: true, env: inert(conf, false), args: status}, call{dir: r.root, user: true, args: commit})
+	env, reads := alone(k.git, r, conf)
+	out, head, err := k.git.both(ctx, id, call{dir: r.root, user: true, env: env, reads: reads, args: status}, call{dir: r.root, user: true, env: env, reads: reads, args: commit})
 	s, begun, ok := parseState(out, head)
 	if !ok || err != nil && (begun || types.CodeOf(err) != types.ErrDriver) { // without a commit the second one fails
 		return nil
@@ -123,34 +123,6 @@ func stateOf(ctx context.Context, k *Grove, id types.UUID, dir string) *gitState
 		s.changed = without(s.changed, same)
 	}
 	return s
-}
-
-// inPlace reports whether a repository is that of the work tree by what both say, without a link in it: an agent can write a .git that leads to another
-// repository, which it may not read, and would be told of that one.
-func inPlace(r *repo, conf plumbing.Config) bool {
-	at := filepath.Join(r.root, ".git")
-	info, err := os.Lstat(at)
-	if err != nil {
-		return false
-	}
-	_, named := conf.Local().Get("core.worktree") // as of a submodule: git has found this work tree by it
-	gitDir, common := plumbing.Resolved(r.gitDir), plumbing.Resolved(r.common)
-	switch {
-	case info.IsDir():
-		if gitDir != at || common != at {
-			return false
-		}
-	case !info.Mode().IsRegular(), gitDir != common && plumbing.Registration(common, r.root) != gitDir, gitDir == common && !named:
-		return false
-	}
-	for _, dir := range []string{gitDir, common} {
-		for _, name := range []string{"HEAD", "index", "objects", "refs", "packed-refs", "config"} {
-			if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode()&os.ModeSymlink != 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // parseState reads what status and rev-list have said. begun is false if there is no commit yet.

@@ -136,52 +136,6 @@ func TestAFilteredFileIsNotTakenForChanged(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOfAnotherRepository says that a .git that leads to another repository tells nothing of that one: who wrote it may not be able to read it.
-func TestNobodyIsToldOfAnotherRepository(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	g := b.grove()
-	private := b.repo(map[string]string{"secret": "s\n"})
-	b.user(private, "commit", "-q", "--allow-empty", "-m", "a private subject")
-	git := filepath.Join(private, ".git")
-	for name, write := range map[string]func(dir string){
-		"file": func(dir string) { b.write(dir, map[string]string{".git": "gitdir: " + git + "\n"}) },
-		"link": func(dir string) { must(t, os.Symlink(git, filepath.Join(dir, ".git"))) },
-		"commondir": func(dir string) {
-			b.user(dir, "init", "-q")
-			b.write(dir, map[string]string{".git/commondir": git + "\n"})
-		},
-		"worktree": func(dir string) { b.user(dir, "init", "-q"); b.user(dir, "config", "core.worktree", private) },
-		"objects":  func(dir string) { b.user(dir, "init", "-q"); relink(t, dir, git, "objects") },
-		"index":    func(dir string) { b.user(dir, "init", "-q"); relink(t, dir, git, "index") },
-		"HEAD":     func(dir string) { b.user(dir, "init", "-q"); relink(t, dir, git, "HEAD") },
-		"refs":     func(dir string) { b.user(dir, "init", "-q"); relink(t, dir, git, "refs") },
-		"registered": func(dir string) {
-			b.write(dir, map[string]string{".git": "gitdir: " + filepath.Join(dir, "fake") + "\n", "fake/HEAD": "ref: refs/heads/x\n", "fake/commondir": git, "fake/gitdir": filepath.Join(dir, ".git") + "\n"})
-		},
-	} {
-		dir := b.dir()
-		write(dir)
-		if got := b.state(g, dir, nil); got != "" {
-			t.Errorf("%s: told %s", name, got)
-		}
-	}
-	// A submodule is a repository of its own, and lies in the one above.
-	repo := b.repo(map[string]string{"a": "a\n"})
-	b.user(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", b.repo(map[string]string{"lib": "l\n"}), "lib")
-	if got := b.state(g, filepath.Join(repo, "lib"), nil); !strings.Contains(got, "was checked out at") {
-		t.Errorf("of a submodule is told %q", got)
-	}
-}
-
-// relink puts a link to a file of another git directory in the place of that of a repository.
-func relink(t *testing.T, dir, git, name string) {
-	t.Helper()
-	path := filepath.Join(dir, ".git", name)
-	must(t, os.RemoveAll(path))
-	must(t, os.Symlink(filepath.Join(git, name), path))
-}
-
 func TestLooksAtOnceAreOne(t *testing.T) {
 	l := looks{under: map[string]*look{}}
 	begun, end := make(chan struct{}), make(chan struct{})

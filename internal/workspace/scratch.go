@@ -39,8 +39,8 @@ type canopy struct {
 }
 
 // inert returns what switches off the programs that a configuration names for files: filters, and ways of
-// merging, which become conflicts. With mine, those that the user's own configuration names stay.
-func inert(c plumbing.Config, mine bool) []string {
+// merging, which become conflicts. With mine, those that the user's own configuration names stay. It does so behind the settings of first.
+func inert(c plumbing.Config, mine bool, first ...plumbing.Setting) []string {
 	fixed := []plumbing.Setting{plumbing.Set("merge.renormalize", "false"), plumbing.Set("core.untrackedCache", "false"),
 		plumbing.Set("core.safecrlf", "false"), plumbing.Set("advice.addEmbeddedRepo", "false")}
 	if mine {
@@ -48,7 +48,7 @@ func inert(c plumbing.Config, mine bool) []string {
 	} else { // the user's says what the user's disk can keep
 		fixed = append(fixed, plumbing.Set("core.fileMode", "true"))
 	}
-	return plumbing.Given(nil, c.FiltersOff(), c.MergesOff(), fixed)
+	return plumbing.Given(nil, first, c.FiltersOff(), c.MergesOff(), fixed)
 }
 
 // standing is a work tree of a history as git has it now.
