@@ -16,9 +16,11 @@ import (
 	"rnix/types"
 )
 
-// Bounds of what is told of a repository: so long is git asked, so many files of a kind are named, and so many bytes has a text of the repository.
+// Bounds of what is told of a repository: so long is git asked, so long not again after it was too slow, so many files of a kind are named, and so many
+// bytes has a text of the repository.
 const (
 	stateTime  = time.Second
+	stateSlow  = 10 * time.Minute
 	stateNames = 4
 	stateText  = 72
 )
@@ -26,6 +28,7 @@ const (
 // gitState is what is checked out in a work tree at a moment, and what is not committed.
 type gitState struct {
 	at            time.Time
+	late          bool   // git has not said it in time; nothing else is known
 	top           string // of the work tree
 	branch        string // "" = none is checked out
 	head, subject string // of the commit; "" = there is none yet
@@ -41,6 +44,8 @@ type looks struct {
 	mu sync.Mutex // leaf
 	// +checklocks:mu
 	under map[string]*look // by directory
+	// +checklocks:mu
+	slow map[string]*gitState // what was late, by directory
 }
 
 type look struct {
@@ -48,8 +53,8 @@ type look struct {
 	state *gitState // set before done is closed; nil = there is nothing to tell
 }
 
-// StateFor returns what an agent is told that begins to work in a directory of a git work tree; "" = there is nothing to tell, or git has not said it within
-// stateTime. own returns the work tree that was made for it; nil = none was. Without a .git in the directory, or above it, nothing is started and nothing read.
+// StateFor returns what an agent is told that begins to work in a directory of a git work tree; "" = there is nothing to tell. That git has not said it within
+// stateTime is told, too: what continues is told the same, and waits no second time. own returns the work tree that was made for it; nil = none was. Without a .git in the directory, or above it, nothing is started and nothing read.
 func (k *Grove) StateFor(ctx context.Context, id types.UUID, dir string, own func() *Tree) string {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -61,7 +66,11 @@ func (k *Grove) StateFor(ctx context.Context, id types.UUID, dir string, own fun
 	s := k.looks.share(ctx, dir, func() *gitState {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTime) // others may wait for it
 		defer cancel()
-		return stateOf(ctx, k, id, dir)
+		s := stateOf(ctx, k, id, dir)
+		if s == nil && ctx.Err() != nil {
+			return &gitState{at: time.Now(), late: true}
+		}
+		return s
 	})
 	if s == nil {
 		return ""
@@ -69,9 +78,13 @@ func (k *Grove) StateFor(ctx context.Context, id types.UUID, dir string, own fun
 	return s.text(dir, own())
 }
 
-// share has one look at a directory at a time.
+// share has one look at a directory at a time, and for a while none at one where git was too slow.
 func (l *looks) share(ctx context.Context, dir string, see func() *gitState) *gitState {
 	l.mu.Lock()
+	if s := l.slow[dir]; s != nil && time.Since(s.at) < stateSlow {
+		l.mu.Unlock()
+		return s
+	}
 	if other := l.under[dir]; other != nil {
 		l.mu.Unlock()
 		select {
@@ -87,6 +100,12 @@ func (l *looks) share(ctx context.Context, dir string, see func() *gitState) *gi
 	defer func() {
 		l.mu.Lock()
 		delete(l.under, dir)
+		if delete(l.slow, dir); mine.state != nil && mine.state.late {
+			if len(l.slow) > 1024 {
+				clear(l.slow) // a cache
+			}
+			l.slow[dir] = mine.state
+		}
 		l.mu.Unlock()
 		close(mine.done)
 	}()
@@ -166,6 +185,9 @@ func parseState(status, head []byte) (s *gitState, begun, ok bool) {
 
 // text is what an agent is told that works in a directory. It says nothing about the agent, so that the names in it, which anybody can have written, stand apart.
 func (s *gitState) text(dir string, own *Tree) string {
+	if s.late {
+		return fmt.Sprintf("It seems to be in a git repository. At %s, git did not say within a second what was checked out there, and whether anything was changed.", s.at.Local().Format("15:04"))
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "It is in a git repository. At %s, ", s.at.Local().Format("15:04"))
 	switch {

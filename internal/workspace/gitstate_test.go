@@ -137,7 +137,7 @@ func TestAFilteredFileIsNotTakenForChanged(t *testing.T) {
 }
 
 func TestLooksAtOnceAreOne(t *testing.T) {
-	l := looks{under: map[string]*look{}}
+	l := looks{under: map[string]*look{}, slow: map[string]*gitState{}}
 	begun, end := make(chan struct{}), make(chan struct{})
 	seen := 0
 	see := func() *gitState {
@@ -175,21 +175,38 @@ func TestLooksAtOnceAreOne(t *testing.T) {
 	}
 }
 
-// TestARepositoryThatTakesTooLongIsNotToldOf says that a start waits for git a moment, and no longer.
-func TestARepositoryThatTakesTooLongIsNotToldOf(t *testing.T) {
+// TestARepositoryThatTakesTooLongIsAskedOnce says that a start waits for git a moment, and no longer, and that those after it do not wait for a while.
+func TestARepositoryThatTakesTooLongIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	g := b.grove()
 	repo := b.repo(map[string]string{"a": "a\n"})
-	if b.state(g, repo, nil) == "" {
+	was := b.state(g, repo, nil)
+	if was == "" {
 		t.Fatal("it is not told of at all")
 	}
-	slow := filepath.Join(b.dir(), "git")
-	must(t, os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
+	asked, slow := filepath.Join(b.dir(), "asked"), filepath.Join(b.dir(), "git")
+	must(t, os.WriteFile(slow, []byte("#!/bin/sh\necho >>"+asked+"\nexec sleep 60\n"), 0o755))
+	quick := g.git.program
 	g.git.program = slow
+	const late = "It seems to be in a git repository. git did not say within a second what was checked out there, and whether anything was changed."
 	begun := time.Now()
-	if got := b.state(g, repo, nil); got != "" || time.Since(begun) > 20*time.Second {
+	if got := b.state(g, repo, nil); got != late || time.Since(begun) > 20*time.Second {
 		t.Errorf("%q after %s", got, time.Since(begun))
+	}
+	must(t, os.Remove(asked))
+	if got := b.state(g, repo, nil); got != late {
+		t.Errorf("then %q", got)
+	}
+	if _, err := os.Stat(asked); err == nil {
+		t.Error("git is asked again")
+	}
+	g.looks.mu.Lock()
+	g.looks.slow[repo].at = time.Now().Add(-stateSlow)
+	g.looks.mu.Unlock()
+	g.git.program = quick
+	if got := b.state(g, repo, nil); got != was {
+		t.Errorf("later %q", got)
 	}
 }
 
