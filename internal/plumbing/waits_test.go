@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -17,7 +18,8 @@ func TestAGitThatWaitsAtAPipeIsEnded(t *testing.T) {
 		{".gitattributes", "./.gitattributes"},
 		{"sub/.git/refs/heads/main", "./sub/.git/refs/heads/main"},
 		{".git/HEAD", "./.git/HEAD"},
-		{"sub/.git/objects/aa", ""},
+		{"sub/.git/objects/info/alternates", "./sub/.git/objects/info/alternates"},
+		{"sub/.git/objects/aa/bb", "./sub/.git/objects/aa/bb"},
 		{"sub/pipe", ""},
 	} {
 		t.Run(c.pipe, func(t *testing.T) {
@@ -39,6 +41,110 @@ func TestAGitThatWaitsAtAPipeIsEnded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A pipe is found also behind a link, where a .git that is a file leads, in the repository of a work tree, and where objects are borrowed from; also one
+// that is made later.
+func TestAPipeIsFoundWhereverGitReads(t *testing.T) {
+	fifo := func(t *testing.T, path string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(t *testing.T, path, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, write := range map[string]func(t *testing.T, dir string) string{
+		"link": func(t *testing.T, dir string) string {
+			fifo(t, dir+"/pipe")
+			file(t, dir+"/sub/.git/HEAD", "")
+			if err := os.Symlink("../../pipe", dir+"/sub/.git/config"); err != nil {
+				t.Fatal(err)
+			}
+			return "./pipe"
+		},
+		"linked rules": func(t *testing.T, dir string) string {
+			fifo(t, dir+"/pipe")
+			if err := os.Symlink("pipe", dir+"/.gitignore"); err != nil {
+				t.Fatal(err)
+			}
+			return "./pipe"
+		},
+		"linked directory": func(t *testing.T, dir string) string {
+			fifo(t, dir+"/hidden/main")
+			file(t, dir+"/sub/.git/HEAD", "")
+			if err := os.Symlink("../../hidden", dir+"/sub/.git/refs"); err != nil {
+				t.Fatal(err)
+			}
+			return "./hidden/main"
+		},
+		"file": func(t *testing.T, dir string) string {
+			file(t, dir+"/sub/.git", "gitdir: ../hidden\n")
+			fifo(t, dir+"/hidden/refs/heads/main")
+			return "./hidden/refs/heads/main"
+		},
+		"common directory": func(t *testing.T, dir string) string {
+			file(t, dir+"/.git", "gitdir: common/worktrees/x\n")
+			file(t, dir+"/common/worktrees/x/commondir", "../..\n")
+			fifo(t, dir+"/common/info/exclude")
+			return "./common/info/exclude"
+		},
+		"alternates": func(t *testing.T, dir string) string {
+			file(t, dir+"/.git/objects/info/alternates", "../../a/objects\n")
+			file(t, dir+"/a/objects/info/alternates", dir+"/b\n")
+			fifo(t, dir+"/b/info/commit-graph")
+			return "./b/info/commit-graph"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := Resolved(t.TempDir())
+			want := write(t, dir)
+			if got := (Where{Top: dir}).pipe(t.Context()); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := Watch(t.Context(), Patience, func() Where { return Where{Top: dir} })
+		time.Sleep(Patience + 1)
+		fifo(t, dir+"/.gitignore")
+		<-ctx.Done()
+		if _, found := errors.AsType[*PipeError](end()); !found {
+			t.Error("what is made later is not found")
+		}
+	})
+}
+
+// A git that works does not wait at the pipe that is there.
+func TestAGitThatWorksIsNotEndedForAPipe(t *testing.T) {
+	if _, known := spent(os.Getpid()); !known {
+		t.Skip("needs a system that says what processor time a process has used")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, ".gitignore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for program, ended := range map[string]bool{"while :; do :; done": false, "(while :; do :; done) & wait": false, "sleep 30": true} {
+		cmd := exec.Command("/bin/sh", "-c", program)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		watched, end := Watch(ctx, 500*time.Millisecond, func() Where { return Where{Top: dir, PID: cmd.Process.Pid} })
+		<-watched.Done()
+		if err := end(); (err != nil) != ended {
+			t.Errorf("%s: %v", program, err)
+		}
+		cancel()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
 	}
 }
 

@@ -88,3 +88,26 @@ func TestAPipeAtWhichGitWaitsIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A pipe in the repository of a linked work tree is named, too: git reads some of that for it, also by way of our own.
+func TestAPipeInTheRepositoryOfAWorkTreeIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"info/exclude", "objects/info/alternates"} {
+		b := newBench(t)
+		repo := b.repo(map[string]string{"a": "a\n"})
+		tree := b.plant(repo)
+		b.take(tree.Dir, 0)
+		b.git.patience = 50 * time.Millisecond
+		b.write(tree.Dir, map[string]string{"a": "changed\n"})
+		pipe := filepath.Join(repo, ".git", name)
+		must(t, os.RemoveAll(pipe))
+		must(t, os.MkdirAll(filepath.Dir(pipe), 0o700))
+		must(t, syscall.Mkfifo(pipe, 0o600))
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		_, err := b.Take(ctx, tree.Dir, b.id, 1)
+		cancel()
+		if types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), pipe+" is a pipe") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
