@@ -69,8 +69,11 @@ type app struct {
 	abandon context.CancelCauseFunc
 	heard   *atomic.Bool // the daemon has answered since the command began to look
 	filled  *atomic.Bool // a program fills the terminal
-	unknown error        // the command whose help was asked for is none
-	allHelp bool         // the help of the program is wanted as a whole
+	// ownDashboard is set by the command that serves or starts the dashboard itself.
+	ownDashboard bool
+
+	unknown error // the command whose help was asked for is none
+	allHelp bool  // the help of the program is wanted as a whole
 }
 
 func newApp(h Host) (*app, error) {

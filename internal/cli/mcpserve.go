@@ -184,7 +184,7 @@ func (o *mcpServeOptions) processes() *mcpserve.Processes {
 			if err != nil {
 				return nil, err
 			}
-			return reach(ctx, a, p, nil, nil)
+			return reach(ctx, a, p, nil, nil) // without the dashboard of web.port: nobody would see its link
 		}}
 }
 

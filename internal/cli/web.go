@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -38,8 +37,8 @@ once, and opens it if there is a desktop. Enter in its terminal shows another li
 
 With --detach it runs in the background, also when the terminal is closed and the daemon is started again,
 and its address stays; if one runs there already, its address is printed. A browser that was let in lets others
-in on the page System. With "web: {port: 7718}" in your config.yaml that is done for you whenever the daemon is
-started.
+in on the page System. With "web: {port: 7718}" in your config.yaml that is done for you whenever a command starts
+the daemon that can show you the link: not with -q or --json, nor in a conversation.
 
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
 What a page starts has the environment of this command, keys of model providers included.`,
@@ -76,12 +75,13 @@ func (o *webOptions) run(ctx context.Context) error {
 	if o.port < 0 || o.port > 65535 {
 		return usagef("use one from 1024 to 65535, or 0 for any that is free", "--port %d is no port", o.port)
 	}
+	a.ownDashboard = true // one that comes with the daemon would take its port, and its link
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	if o.detach {
-		return o.background(ctx, filepath.Dir(client.Socket()))
+		return o.background(ctx, client.Socket())
 	}
 	if err := proc.HideMemory(); err != nil { // the person's keys are in it
 		a.out.warn(err.Error())
@@ -92,8 +92,8 @@ func (o *webOptions) run(ctx context.Context) error {
 	}
 	s := web.New(web.Options{Socket: client.Socket(), Env: a.host.Environ, Dir: a.host.Dir, Doctor: examiner(a, client)}, l)
 	ready := webReady{s.Link(), s.Address(), l.Addr().(*net.TCPAddr).Port, os.Getpid()}
-	if o.behind {
-		defer noteBackground(filepath.Dir(client.Socket()), &ready)()
+	if p, err := a.places(); err == nil {
+		defer webNote{ready, client.Socket(), p.DataDir, o.behind}.note()()
 	}
 	if a.out.json() {
 		a.out.object(&ready)

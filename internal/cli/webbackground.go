@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"rnix/internal/config"
 	"rnix/internal/durable"
@@ -14,57 +15,87 @@ import (
 	"rnix/types"
 )
 
-// The dashboard in the background has this lock as long as it runs, and says beside it where it is.
-const (
-	webLock = "web.lock"
-	webNote = "web.json"
-)
+// webNote is what a dashboard says of itself in the directory of the sockets, which all data directories of a user share: in web-PORT.json, with
+// web-PORT.lock held as long as it runs.
+type webNote struct {
+	webReady
+	Socket     string `json:"socket"` // of the daemon that it shows
+	DataDir    string `json:"data_dir"`
+	Background bool   `json:"background"`
+}
 
-// noteBackground says in a directory that this dashboard runs, until the returned function is called. Where it cannot, another one is started
-// beside it later; no more is lost.
-func noteBackground(dir string, ready *webReady) (stop func()) {
-	l, err := durable.OS.Lock(filepath.Join(dir, webLock))
+// noteFile returns the path of a note without its suffix.
+func noteFile(dir string, port int) string { return filepath.Join(dir, "web-"+strconv.Itoa(port)) }
+
+// note says that this dashboard runs, until the returned function is called. Where it cannot, another one is started beside it later, or told that
+// an unknown program has the port; no more is lost.
+func (n webNote) note() (stop func()) {
+	at := noteFile(filepath.Dir(n.Socket), n.Port)
+	l, err := durable.OS.Lock(at + ".lock")
 	if err != nil {
 		return func() {}
 	}
-	note, err := json.Marshal(&webReady{Address: ready.Address, Port: ready.Port, PID: ready.PID})
+	n.Link = "" // it would let in whoever can read the note, such as a shell of an agent
+	text, err := json.Marshal(n)
 	if err == nil {
-		_ = durable.WriteFile(durable.OS, filepath.Join(dir, webNote), note, durable.Cached)
+		_ = durable.WriteFile(durable.OS, at+".json", text, durable.Cached)
 	}
-	return func() { _ = l.Close() }
+	return func() {
+		// Ports are many, and files are not to pile up.
+		_, _ = os.Remove(at+".json"), os.Remove(at+".lock")
+		_ = l.Close()
+	}
 }
 
-// inBackground returns the dashboard that runs in the background, nil if none is known.
-func inBackground(dir string) *webReady {
-	l, err := durable.OS.Lock(filepath.Join(dir, webLock))
-	if err == nil {
-		_ = l.Close()
-		return nil
+// dashboards returns the dashboards of this user that run, as far as they are known.
+func dashboards(dir string) []webNote {
+	var out []webNote
+	entries, _ := os.ReadDir(dir) // without it none is known
+	for _, e := range entries {
+		at, ok := strings.CutSuffix(filepath.Join(dir, e.Name()), ".json")
+		if !ok || !strings.HasPrefix(e.Name(), "web-") {
+			continue
+		}
+		l, err := durable.OS.Lock(at + ".lock")
+		if err == nil {
+			_ = l.Close()
+			continue
+		}
+		var n webNote
+		if text, rerr := os.ReadFile(at + ".json"); rerr == nil && types.CodeOf(err) == types.ErrConflict && json.Unmarshal(text, &n) == nil {
+			out = append(out, n)
+		}
 	}
-	if types.CodeOf(err) != types.ErrConflict {
-		return nil
+	return out
+}
+
+// inBackground returns the dashboard of a daemon that runs in the background, on a port or on any (0); nil if none is known.
+func inBackground(socket string, port int) *webReady {
+	for _, n := range dashboards(filepath.Dir(socket)) {
+		if n.Background && n.Socket == socket && (port == 0 || n.Port == port) {
+			return &n.webReady
+		}
 	}
-	var r webReady
-	note, err := os.ReadFile(filepath.Join(dir, webNote))
-	if err != nil || json.Unmarshal(note, &r) != nil {
-		return nil
-	}
-	return &r
+	return nil
 }
 
 // background starts the dashboard as another program.
-func (o *webOptions) background(ctx context.Context, dir string) error {
+func (o *webOptions) background(ctx context.Context, socket string) error {
 	a := o.app
-	if r := inBackground(dir); r != nil && (!o.chosen || o.port == 0 || o.port == r.Port) {
+	port := 0
+	if o.chosen {
+		port = o.port
+	}
+	if r := inBackground(socket, port); r != nil {
 		if a.out.json() {
 			a.out.object(r)
 			return nil
 		}
 		a.out.print("dashboard  " + r.Address + "\n")
-		a.out.talk("it runs in the background already, as PID %d; a browser that was let in lets others in on the page System; end it with: kill %d", r.PID, r.PID)
+		a.out.talk("it runs in the background already, as PID %d; a browser that was let in lets others in on the page System; end it with: kill %d, and start it again if none was", r.PID, r.PID)
 		return nil
 	}
-	ready, err := launchDashboard(ctx, a, o.port)
+	ready, err := launchDashboard(ctx, a, a.host.Dir, o.port)
 	if err != nil {
 		return err
 	}
@@ -77,13 +108,13 @@ func (o *webOptions) background(ctx context.Context, dir string) error {
 	return nil
 }
 
-// launchDashboard starts the dashboard as another program, and returns where it is.
-func launchDashboard(ctx context.Context, a *app, port int) (webReady, error) {
+// launchDashboard starts the dashboard as another program in a directory, and returns where it is.
+func launchDashboard(ctx context.Context, a *app, dir string, port int) (webReady, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return webReady{}, types.Errorf(types.ErrInternal, "Background", "", "the path of this program is unknown: %w", err)
 	}
-	line, err := web.Background(ctx, exe, a.host.Dir, []string{"web", "--json", "--no-open", "--background", "--port", strconv.Itoa(port)}, a.host.Environ)
+	line, err := web.Background(ctx, exe, dir, []string{"web", "--json", "--no-open", "--background", "--port", strconv.Itoa(port)}, a.host.Environ)
 	if err != nil {
 		return webReady{}, err
 	}
@@ -100,7 +131,7 @@ func launchDashboard(ctx context.Context, a *app, port int) (webReady, error) {
 	return ready.webReady, nil
 }
 
-// wantedPort is web.port of the user's config.yaml: where the dashboard is whenever the daemon runs; 0 = nothing is said.
+// wantedPort is web.port of the user's config.yaml: where the dashboard is that is started with the daemon; 0 = nothing is said.
 func wantedPort(a *app) int {
 	dir, err := statehome.ConfigDir(a.env)
 	if err != nil {
@@ -110,16 +141,36 @@ func wantedPort(a *app) int {
 }
 
 // withDashboard starts the dashboard that config.yaml wants beside a daemon that was just started, if none runs. Why it cannot run is said;
-// the command goes on.
+// the command goes on. Its link is the only one, so a command that cannot show it starts none: rnix web --detach does so later. Neither does
+// one that fills the terminal, from whatever goroutine it asks.
 func withDashboard(ctx context.Context, a *app, socket string) {
-	port := wantedPort(a)
-	if port == 0 || inBackground(filepath.Dir(socket)) != nil {
+	if a.ownDashboard || a.filled.Load() || !a.out.talks() {
 		return
 	}
-	ready, err := launchDashboard(ctx, a, port)
+	port := wantedPort(a)
+	if port == 0 || inBackground(socket, 0) != nil {
+		return
+	}
+	for _, n := range dashboards(filepath.Dir(socket)) {
+		switch {
+		case n.Port != port:
+		case n.Socket == socket: // it serves from a terminal
+			return
+		default:
+			a.out.warn(noDashboard + "port " + strconv.Itoa(port) + " is used by the dashboard of the data directory " + n.DataDir)
+			return
+		}
+	}
+	dir := a.host.Dir
+	if home := a.getenv("HOME"); filepath.IsAbs(home) {
+		dir = home // where somebody happened to be has nothing to do with it
+	}
+	ready, err := launchDashboard(ctx, a, dir, port)
 	if err != nil {
-		a.out.warn("the dashboard (web.port of config.yaml) is not there: " + errorText(err))
+		a.out.warn(noDashboard + errorText(err))
 		return
 	}
 	a.out.talk("[kernel] dashboard %s", ready.Link)
 }
+
+const noDashboard = "the dashboard (web.port of config.yaml) is not there: "

@@ -96,7 +96,7 @@ type Config struct {
 	Sandbox       Sandbox
 	Notify        Notify
 	Search        Search
-	WebPort       Value[int]     // of the dashboard that is started with the daemon; 0 = none is. The user's only
+	WebPort       Value[int]     // of the dashboard that is started with the daemon, by a command that can show its link; 0 = none is. The user's only
 	Permissions   []permit.Rules // of the user, and of the project
 	Problems      Problems
 }

@@ -153,7 +153,8 @@ Keys, with their defaults:
   notify.token_env *         the variable with a bearer token for it
   notify.every *             the least time between two (5s)
 
-  web.port *                 of the dashboard that is started with the daemon, such as 7718; 0 = none is (0)
+  web.port *                 of the dashboard that a command which starts the daemon starts, too, if
+                             it can show the link; such as 7718; 0 = none is (0)
   web.search.engine *        gives agents the tool web_search: brave, tavily or searxng
   web.search.url *           where it is asked; searxng needs one
   web.search.api_key_env, web.search.api_key_file, web.search.api_key_command, web.search.api_key_ttl *

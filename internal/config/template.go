@@ -37,7 +37,7 @@ func Template() map[string]string {
 #   every_seconds: 30        # 0 = not by time
 # Only your own config.yaml (~/.config/rnix) may have the sections gc, daemon, snapshots, disk, budget, heartbeat, platform and web, such as:
 # web:
-#   port: 7718               # the dashboard is there whenever the daemon is
+#   port: 7718               # of the dashboard, which starts with the daemon; see: rnix help web
 #   search:                  # gives agents the tool web_search; they need a network besides (--net, --allow-host)
 #     engine: brave          # or tavily; their keys: BRAVE_API_KEY, TAVILY_API_KEY. Or searxng, with the url of yours
 `,
