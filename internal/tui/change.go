@@ -13,8 +13,7 @@ func Edits(tool string) bool {
 }
 
 const (
-	maxChange     = 64 << 10 // bytes of a text that are looked at for a difference
-	changeContext = 3        // lines shown before and after a change
+	changeContext = 3 // lines shown before and after a change
 	sameContent   = " already has this content"
 )
 
@@ -52,7 +51,7 @@ func Change(t *Theme, tool, input, result string) (file string, lines []string) 
 			file = t.line(name)
 		}
 	}
-	shown := strings.Split(strings.TrimRight(t.clean(beginning(result, maxChange)), "\n "), "\n")
+	shown := strings.Split(strings.TrimRight(t.clean(result), "\n "), "\n")
 	if i := slices.IndexFunc(shown, func(l string) bool { return strings.HasPrefix(l, "@@") }); i >= 0 {
 		return file, shown[i:]
 	}
@@ -78,9 +77,10 @@ func (p *editPair) lines(t *Theme) []string {
 	return nil
 }
 
-// replaced returns the lines of a difference between two texts, with what is the same before and after it.
+// replaced returns the lines of a difference between two texts, clean, with what is the same before and after it. It looks at the whole texts: of two
+// beginnings the ends would differ, and who shows a part of the lines says how many more there are.
 func replaced(t *Theme, from, to string) (out []string) {
-	a, b := cleanLines(t, from), cleanLines(t, to)
+	a, b := linesOf(from), linesOf(to)
 	head, tail := 0, 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++
@@ -89,7 +89,7 @@ func replaced(t *Theme, from, to string) (out []string) {
 		tail++
 	}
 	put := func(sign string, lines []string) {
-		for _, l := range lines {
+		for _, l := range linesOf(t.clean(strings.Join(lines, "\n") + "\n")) {
 			out = append(out, sign+l)
 		}
 	}
@@ -100,21 +100,13 @@ func replaced(t *Theme, from, to string) (out []string) {
 	return out
 }
 
-// cleanLines returns the lines of a text, which may have none.
-func cleanLines(t *Theme, text string) []string {
-	text = strings.TrimSuffix(t.clean(beginning(text, maxChange)), "\n")
+// linesOf returns the lines of a text, which may have none.
+func linesOf(text string) []string {
+	text = strings.TrimSuffix(text, "\n")
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, "\n")
-}
-
-// beginning returns at most n bytes of a text.
-func beginning(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }
 
 // ChangeStyle is how a line of a change looks.

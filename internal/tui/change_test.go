@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,30 @@ func TestAChangeIsThatOfTheResultOrOfTheInput(t *testing.T) {
 		file, lines := Change(&Theme{}, c.tool, c.input, c.result)
 		if got := strings.Join(lines, "|"); got != c.want || file != c.file {
 			t.Errorf("%s %s: %q in %q, want %q in %q", c.tool, c.input, got, file, c.want, c.file)
+		}
+	}
+}
+
+// A difference is that of the whole texts, however long they are: where it is shown in part, the rest is counted.
+func TestAChangeOfALongTextIsWhole(t *testing.T) {
+	same := strings.Repeat("the same line\n", 20_000)
+	edit := func(from, to string) string {
+		in, err := json.Marshal(map[string]string{"path": "a", "old": from, "new": to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(in)
+	}
+	for _, c := range []struct{ name, input, result, want string }{
+		{"at the end", edit(same+"old", same+"new"), "", " the same line| the same line| the same line|-old|+new"},
+		{"at the beginning", edit(same, "new\n"+same), "", "+new| the same line| the same line| the same line"},
+		{"behind a long line break", edit("a\u2028b\n\nx", "a\u2028b\n\ny"), "", " a| b| |-x|+y"},
+		{"of one side alone", edit("", same), "", strings.Repeat("+the same line|", 20_000)},
+		{"in the result", edit("", ""), "changed a: many lines\n@@ -0,0 +1,20000 @@\n" + strings.Repeat("+one more line\n", 20_000), "@@ -0,0 +1,20000 @@|" + strings.Repeat("+one more line|", 20_000)},
+	} {
+		_, lines := Change(&Theme{}, "edit_file", c.input, c.result)
+		if got := strings.Join(lines, "|"); got != strings.TrimSuffix(c.want, "|") {
+			t.Errorf("%s: %d lines, %.200q", c.name, len(lines), got)
 		}
 	}
 }
