@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"rnix/internal/event"
 	"rnix/internal/tui"
@@ -13,11 +12,11 @@ import (
 )
 
 const (
-	shownEdits   = 4    // of one step
-	shownChange  = 16   // lines of one edit
-	longestEdit  = 1024 // bytes of one of these lines
-	editPatience = 2 * time.Second
-	cutSummary   = 300 // bytes from which on the line of a step may leave some of its calls out
+	shownEdits   = 4             // of one step
+	shownChange  = 16            // lines of one edit
+	longestEdit  = 1024          // bytes of one of these lines
+	editPatience = drainTime / 2 // the events behind wait for it, and the end of the run does not wait longer than drainTime for them
+	cutSummary   = 300           // bytes from which on the line of a step may leave some of its calls out
 )
 
 // editsOf returns, of the event that a step has ended, the calls that have edited files, as the record has them: events have only the beginning of what they

@@ -57,6 +57,16 @@ func TestRunShowsBelowAStepWhatItsEditsHaveChanged(t *testing.T) {
 	}
 }
 
+// A record that is not read in time costs the lines of the edits, and not those of the steps behind.
+func TestASlowRecordDoesNotHideTheEndOfARun(t *testing.T) {
+	f := newFake(t).serve()
+	f.slow = true
+	f.theRun(anEdit("edit_file a"), anEnd())
+	if r := f.run("run", "do it"); !strings.Contains(r.err, "[agent]   edit_file a | 5 tokens | 1s\n[agent] step 2/10\n") {
+		t.Errorf("%s", r.err)
+	}
+}
+
 func TestOnlyTheBeginningOfManyChangesIsShown(t *testing.T) {
 	f := newFake(t).serve()
 	call := ipc.StepCall{Name: "write_file", Input: fmt.Sprintf(`{"path":"a","content":%q}`, strings.Repeat("line\n", shownChange+3)+strings.Repeat("x", 2*longestEdit))}

@@ -59,6 +59,7 @@ type fake struct {
 	steps  ipc.ListStepsResponse
 	pages  func(ipc.StepsRequest) (ipc.ListStepsResponse, error) // instead of steps
 	detail ipc.StepDetail
+	slow   bool // the detail does not come
 	status ipc.Status
 	provs  ipc.ProvidersResponse
 	agents ipc.AgentsResponse
@@ -193,7 +194,12 @@ func (f *fake) handle(s *ipc.Server) {
 		}
 		return f.pages(r)
 	})
-	value(s, ipc.GetStepDetail, &f.detail)
+	answer(s, ipc.GetStepDetail, func(ctx context.Context, _ ipc.StepRequest) (ipc.StepDetail, error) {
+		if f.slow {
+			<-ctx.Done()
+		}
+		return f.detail, context.Cause(ctx)
+	})
 	value(s, ipc.DaemonStatus, &f.status)
 	value(s, ipc.Providers, &f.provs)
 	value(s, ipc.ListAgents, &f.agents)
