@@ -91,8 +91,10 @@ func (f *fake) endless(obeys bool) {
 	f.theRun(nil, ipc.WaitResponse{})
 	ended := make(chan struct{})
 	f.events = func(ctx context.Context, _ ipc.EventsRequest, out *ipc.Stream) error {
-		e := event.Event{Seq: 101, Kind: event.StepStarted, PID: 3, UUID: id(3), Step: 1}
-		_ = out.SendRaw(101, string(e.Kind), event.AppendJSON(nil, &e))
+		for i, e := range []event.Event{{Kind: event.LogLine, Name: "output", Text: "I look.", Answer: 1, Total: 7}, {Kind: event.StepStarted, Step: 1}} {
+			e.Seq, e.PID, e.UUID = uint64(101+i), 3, id(3)
+			_ = out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e))
+		}
 		select {
 		case <-ended:
 		case <-ctx.Done():
@@ -138,7 +140,8 @@ func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	c.signal(os.Interrupt)
 	c.until("asking PID 3")
 	c.signal(os.Interrupt)
-	if code := c.end(); code != ExitInterrupted || !strings.Contains(strings.Join(c.said, ""), "rnix kill -KILL 3") {
+	code := c.end()
+	if all := strings.Join(c.said, ""); code != ExitInterrupted || !strings.Contains(all, "[agent]   I look.\n[kernel] leaving; PID 3 was asked to stop") || !strings.Contains(all, "rnix kill -KILL 3") {
 		t.Errorf("code %d, said %q", code, c.said)
 	}
 }

@@ -259,6 +259,8 @@ func TestDaemonThatStopsLeavesTheAgentSuspended(t *testing.T) {
 	f.theRun(nil, ipc.WaitResponse{})
 	began := make(chan struct{})
 	f.events = func(ctx context.Context, _ ipc.EventsRequest, out *ipc.Stream) error {
+		e := event.Event{Seq: 101, Kind: event.LogLine, PID: 3, UUID: id(3), Name: "output", Text: "I look.", Answer: 1, Total: 7}
+		_ = out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e))
 		close(began)
 		<-ctx.Done()
 		return context.Cause(ctx)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -116,6 +118,13 @@ func (v *view) release(pid types.PID) {
 		}
 	}
 	s.held = nil
+}
+
+// left prints what was held back of all processes, whose ends are not seen here.
+func (v *view) left() {
+	for _, pid := range slices.Sorted(maps.Keys(v.said)) {
+		v.release(pid)
+	}
 }
 
 // end prints what was held back and is not the result. The result may be what several answers say together, of which the output limit has cut all but the

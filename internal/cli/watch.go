@@ -121,6 +121,9 @@ func (w *watch) follow(ctx context.Context, fl *follower, sigs <-chan os.Signal,
 			return w.finish(ctx, fl.client, end)
 		}
 		sig, err := fl.backOr(ctx, sigs)
+		if err != nil {
+			w.view.left() // how it ends is not seen here
+		}
 		switch {
 		case sig != nil:
 			w.away = true
@@ -321,6 +324,7 @@ func (w *watch) answered(r *ipc.SignalResponse) {
 func (w *watch) quit(sig os.Signal) error {
 	w.left = true
 	w.out.live.end()
+	w.view.left()
 	pid := w.spawn.PID
 	switch {
 	case w.away:
@@ -350,6 +354,7 @@ func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.out.live.end()
 	w.last(ctx, c)
 	w.view.end(e.r.Result)
+	w.view.left() // what its children have said
 	interrupted := w.asked != nil
 	switch {
 	case e.err == nil && stopped(&e.r):
