@@ -82,6 +82,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitNoModel, types.ErrAuth, "error_during_execution", "error"},
 		{types.ExitStatus{Code: types.ExitError, Reason: gone.Error(), Err: gone}, ExitNoModel, types.ErrNotFound, "error_during_execution", "error"},
 		{types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, ExitBudget, types.ErrExhausted, "error_max_budget_usd", "error_budget"},
+		{types.ExitStatus{Code: types.ExitBudget, Reason: "the model asks to slow down"}, ExitBudget, types.ErrExhausted, "error_during_execution", "error_budget"},
 		{types.ExitStatus{Code: types.ExitCancelled, Reason: "terminated"}, ExitCancelled, types.ErrCancelled, "error_during_execution", "cancelled"},
 		{types.ExitStatus{Code: types.ExitError, Reason: "timeout after 1s", Err: types.Errorf(types.ErrTimeout, "Process", "", "late")}, ExitTimeout, types.ErrTimeout, "error_during_execution", "error_timeout"},
 	} {
@@ -273,7 +274,7 @@ func TestDaemonThatStopsLeavesTheAgentSuspended(t *testing.T) {
 	go func() { answered <- f.run("run", "do it") }()
 	<-began
 	f.stopped()
-	if r := <-answered; r.code != ExitSuspended || !strings.Contains(r.err, "suspended on disk") || r.out != "" {
+	if r := <-answered; r.code != ExitSuspended || !strings.Contains(r.err, "[agent]   I look.\n[kernel] the daemon stopped; PID 3 is suspended on disk") || r.out != "" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -140,7 +140,7 @@ func (t *lineStream) claudeEnd(r *ipc.WaitResponse, end string) (subtype, termin
 		return "error_during_execution", "aborted_tools"
 	case r.Exit.Reason == types.ReasonMaxSteps:
 		return "error_max_turns", "max_turns"
-	case r.Exit.Code == types.ExitBudget:
+	case r.Exit.Code == types.ExitBudget && r.Exit.Reason == types.ReasonBudget: // and not a rate limit, a missing key, a child that waits
 		return "error_max_budget_usd", "budget_exhausted"
 	case t.out.exact && r.Exit.Code == types.ExitError && strings.HasPrefix(r.Exit.Reason, "the result "): // does not fit
 		return "error_max_structured_output_retries", "structured_output_retry_exhausted"
