@@ -52,12 +52,14 @@ type answerer struct {
 
 // answerPieces collects the answer of a step from the events of the process.
 type answerPieces struct {
-	step    int           // 0 = not known
-	answer  uint64        // its number; 0 = nothing has come
-	blocks  []answerBlock // as far as they have come
-	started bool          // its message_start was written
-	open    bool          // the last block is not closed
-	written bool          // its message was written
+	step    int            // 0 = not known
+	answer  uint64         // its number; 0 = nothing has come
+	at      map[string]int // how far it has come, in bytes by voice
+	lost    int            // bytes of its thoughts that have not come
+	blocks  []answerBlock  // as far as they have come
+	started bool           // its message_start was written
+	open    bool           // the last block is not closed
+	written bool           // its message was written
 }
 
 type answerBlock struct {
@@ -70,21 +72,15 @@ func isPiece(e *ipc.Event) bool {
 	return e.Kind == event.Piece || e.Kind == event.LogLine && e.Answer != 0
 }
 
-// add takes a piece of an answer, or the rest of a line of it, and returns its events of the Messages API.
+// add takes a piece of an answer, or the rest of a line of it, and returns its events of the Messages API. The next daemon may send again what has come.
 func (s *answerPieces) add(e *ipc.Event, by answerer) (out []*apiEvent) {
-	text := e.Text
-	if e.Kind == event.LogLine && len(text) < e.Total {
-		text += "\n"
-	}
-	if text == "" {
-		return nil
-	}
 	if e.Answer != s.answer { // one that broke off may have been before
-		out = s.stop()
-		if s.started {
-			out = append(out, &apiEvent{Type: "message_stop"})
-		}
+		out = s.broken()
 		*s = answerPieces{step: s.step, answer: e.Answer}
+	}
+	text := s.rest(e)
+	if text == "" {
+		return out
 	}
 	if !s.started {
 		out = append(out, s.start(by))
@@ -106,6 +102,38 @@ func (s *answerPieces) add(e *ipc.Event, by answerer) (out []*apiEvent) {
 func (s *answerPieces) start(by answerer) *apiEvent {
 	s.started = true
 	return &apiEvent{Type: "message_start", Message: &answerBody{ID: messageID(by.process, s.step), Type: "message", Role: "assistant", Model: by.model, Content: []any{}, Usage: &apiUsage{}}}
+}
+
+// rest returns the part of a piece that has not come before, and notes how far the answer has come, and what is missing of its thoughts. A very long line is
+// shortened in the log.
+func (s *answerPieces) rest(e *ipc.Event) string {
+	text, end := e.Text, e.At+len(e.Text)
+	if e.Kind == event.LogLine {
+		if end = e.At + e.Total; len(text) < e.Total {
+			text += "\n"
+		}
+	}
+	from := s.at[e.Name]
+	if end <= from {
+		return ""
+	}
+	if s.at == nil {
+		s.at = map[string]int{}
+	}
+	s.at[e.Name] = end
+	cut := min(max(from-e.At, 0), len(text))
+	if e.Name == "think" {
+		s.lost += max(e.At-from, 0) + max(end-max(e.At, from)-(len(text)-cut), 0)
+	}
+	return text[cut:]
+}
+
+// broken returns the events that close the message of an answer that has broken off, if it has begun.
+func (s *answerPieces) broken() []*apiEvent {
+	if !s.started {
+		return nil
+	}
+	return append(s.stop(), &apiEvent{Type: "message_stop"})
 }
 
 func (s *answerPieces) stop() []*apiEvent {

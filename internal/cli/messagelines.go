@@ -19,7 +19,7 @@ type (
 		Message  any       `json:"message"`
 		Parent   *string   `json:"parent_tool_use_id"` // null: it is the process's own
 		Time     time.Time `json:"timestamp"`
-		Cut      int       `json:"cut_bytes,omitempty"` // bytes that were left out of a very long text
+		Cut      int       `json:"cut_bytes,omitempty"` // bytes that are missing of a very long text, or of thoughts
 	}
 	answerBody struct {
 		ID       string    `json:"id"`
@@ -116,7 +116,8 @@ func (t *lineStream) message(m *ipc.ConversationMessage) {
 		if t.partial {
 			t.write(p.end(body, answerer{t.spawn.UUID, body.Model}))
 		}
-		*p = answerPieces{step: p.step, answer: p.answer, written: true}
+		line.Cut += p.lost
+		*p = answerPieces{step: p.step, answer: p.answer, at: p.at, written: true}
 		line.Message = body
 		t.calls = nil
 		for _, b := range body.Content {

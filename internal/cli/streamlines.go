@@ -137,7 +137,10 @@ func (w *watch) streamLine(f *frame) {
 	}
 	if e := &f.e; e.UUID == w.spawn.UUID {
 		if e.Kind == event.StepStarted {
-			t.pieces = answerPieces{step: e.Step}
+			if t.partial {
+				t.write(t.pieces.broken())
+			}
+			t.pieces = answerPieces{step: e.Step, answer: t.pieces.answer, at: t.pieces.at}
 		}
 		if isPiece(e) {
 			events := t.pieces.add(e, t.model())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -20,6 +21,9 @@ func add(s *answerPieces, pieces ...string) (events []string) {
 		e := &ipc.Event{Kind: event.Piece, Name: "output", Answer: uint64(p[0] - '0'), Text: p[1:]}
 		if text, ok := strings.CutPrefix(e.Text, "think: "); ok {
 			e.Name, e.Text = "think", text
+		}
+		if e.Answer == s.answer {
+			e.At = s.at[e.Name]
 		}
 		events = append(events, names(s.add(e, answerer{id(3), "m"}))...)
 	}
@@ -80,6 +84,62 @@ func TestAnAnswerThatBrokeOffIsClosed(t *testing.T) {
 	}
 	if l := (&answerPieces{}).add(&ipc.Event{Kind: event.LogLine, Answer: 1, Text: "a", Total: 2}, answerer{}); l[len(l)-1].Delta != (textDelta{"text_delta", "a\n"}) {
 		t.Errorf("the end of a line: %+v", l[len(l)-1].Delta)
+	}
+}
+
+// What the next daemon sends again of an answer is in its blocks once, and the message of one that broke off is closed when the step begins again.
+func TestAnAnswerIsWrittenOnceOverDaemons(t *testing.T) {
+	var b bytes.Buffer
+	out := &output{format: asStream, out: stream{w: &b}}
+	w := newWatch(out, ipc.SpawnResponse{PID: 3, UUID: id(3), Model: "m"}, ipc.SpawnRequest{})
+	out.lines.partial = true
+	piece := func(answer uint64, at int, text string) ipc.Event {
+		return ipc.Event{Kind: event.Piece, Name: "output", Answer: answer, At: at, Text: text}
+	}
+	line := func(at int, text string, total int) ipc.Event {
+		return ipc.Event{Kind: event.LogLine, Name: "output", Answer: 1, At: at, Text: text, Total: total}
+	}
+	for _, e := range []ipc.Event{{Kind: event.StepStarted, Step: 1}, piece(1, 0, "one\ntw"), line(0, "one", 4), line(4, "two", 4), piece(1, 4, "two\n"), {Kind: event.StepStarted, Step: 1}, line(0, "one", 4), piece(2, 0, "new")} {
+		e.PID, e.UUID = 3, id(3)
+		w.streamLine(&frame{e: e, raw: []byte("{}")})
+	}
+	var got []string
+	for text := range strings.SplitSeq(strings.TrimSpace(b.String()), "\n") {
+		var l struct {
+			Event struct {
+				Type  string
+				Delta textDelta
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Event.Type != "" {
+			got = append(got, l.Event.Type+l.Event.Delta.Text)
+		}
+	}
+	want := []string{"message_start", "content_block_start", "content_block_deltaone\ntw", "content_block_deltao\n", "content_block_stop", "message_stop",
+		"message_start", "content_block_start", "content_block_deltanew"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A line of thoughts that the log has shortened is counted in what is missing of the message.
+func TestMissingThoughtsAreCounted(t *testing.T) {
+	s := &answerPieces{step: 1}
+	for _, e := range []ipc.Event{{At: 0, Text: "short", Total: 6}, {At: 6, Text: "a[...]z", Total: 108}, {At: 214, Text: "end", Total: 3}} {
+		e.Kind, e.Name, e.Answer = event.LogLine, "think", 1
+		s.add(&e, answerer{})
+	}
+	if s.lost != 200 {
+		t.Errorf("%d bytes are missing", s.lost)
+	}
+	var b bytes.Buffer
+	l := &lineStream{out: &output{out: stream{w: &b}}, spawn: &ipc.SpawnResponse{}, pieces: *s}
+	l.message(&ipc.ConversationMessage{Role: "assistant", Step: 1, Content: "said", Cut: 5})
+	if !strings.Contains(b.String(), `"cut_bytes":205`) {
+		t.Errorf("%s", b.String())
 	}
 }
 
