@@ -103,7 +103,7 @@ func (t *lineStream) messages(ctx context.Context, c *ipc.Client, upTo int) erro
 	}
 }
 
-// message writes one message. The intent and steering are not repeated to the client that sent them.
+// message writes one message. What persons say to the process, the intent and steering, is not repeated: this client may have sent it.
 func (t *lineStream) message(m *ipc.ConversationMessage) {
 	line := &messageLine{Time: m.Time, Cut: m.Cut}
 	switch {
@@ -130,7 +130,7 @@ func (t *lineStream) message(m *ipc.ConversationMessage) {
 		if i := slices.IndexFunc(t.calls, func(c callBlock) bool { return c.ID == m.ToolCallID }); i >= 0 && m.IsError && strings.HasPrefix(m.Content, refusal) && len(t.refused) < types.MaxDenials {
 			t.refused = append(t.refused, refusedCall{t.calls[i], m.Content})
 		}
-	case m.Role == "user" && m.From != "" && m.From != "user" && m.From != "system":
+	case m.Role == "user" && m.From != "" && m.From != "user" && m.From != "steer" && m.From != "system":
 		line.Message = userBody{"user", []any{textBlock{"text", m.Content}}}
 	default:
 		return

@@ -180,7 +180,7 @@ func TestAStreamCountsAllAnswers(t *testing.T) {
 		answer(s, ipc.ListMessages, func(_ context.Context, r ipc.MessagesRequest) (ipc.MessagesResponse, error) {
 			all := []ipc.ConversationMessage{{N: 1, Role: "user", From: "user", Content: "do it"}, {N: 2, Step: 1, Role: "assistant", Content: "first"},
 				{N: 3, Step: 2, Role: "assistant", ToolCalls: []ipc.ConversationCall{{ID: "c", Name: "shell", Input: `{"command":`}}}, {N: 4, Step: 2, Role: "tool", ToolCallID: "c", Content: refusal + `because of the rule "x" a person`, IsError: true, Cut: 5},
-				{N: 5, Role: "user", From: "message", Content: "of a friend"}}
+				{N: 5, Role: "user", From: "steer", Content: "of the person"}, {N: 6, Role: "user", From: "message", Content: "of a friend"}}
 			return ipc.MessagesResponse{Messages: all[min(r.From-1, len(all)):]}, nil
 		})
 	}
