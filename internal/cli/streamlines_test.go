@@ -225,3 +225,43 @@ func TestAStreamCountsAllAnswers(t *testing.T) {
 		t.Errorf("steps were asked for %d times", asked)
 	}
 }
+
+// Where the daemon goes away, the last line says what the stream has read of the process.
+func TestAStreamWithoutADaemonEndsWithWhatItHasRead(t *testing.T) {
+	f := newFake(t)
+	f.theRun(nil, ipc.WaitResponse{})
+	f.events = func(ctx context.Context, _ ipc.EventsRequest, out *ipc.Stream) error {
+		e := event.Event{Seq: 101, Kind: event.StepEnded, PID: 3, UUID: id(3), Step: 1}
+		_ = out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e))
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	f.wait = func(ctx context.Context, _ ipc.WaitRequest) (ipc.WaitResponse, error) {
+		<-ctx.Done()
+		return ipc.WaitResponse{}, types.Errorf(types.ErrUnavailable, "Wait", "", "it stops")
+	}
+	f.steps = ipc.ListStepsResponse{Steps: []ipc.StepRecord{{StepNumber: 1, Model: "m", TokensUsed: 10, Output: 2, CostUSD: 0.25}}}
+	read := make(chan struct{})
+	f.more = func(s *ipc.Server) {
+		answer(s, ipc.ListMessages, func(context.Context, ipc.MessagesRequest) (ipc.MessagesResponse, error) {
+			return ipc.MessagesResponse{}, nil
+		})
+	}
+	f.pages = func(ipc.StepsRequest) (ipc.ListStepsResponse, error) {
+		close(read)
+		return f.steps, nil
+	}
+	f.serve()
+	answered := make(chan ran)
+	go func() { answered <- f.run("run", "--output-format", "stream-json", "do it") }()
+	<-read
+	f.stopped()
+	r := <-answered
+	var got resultLine
+	if err := json.Unmarshal([]byte(lastLine(r.out)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if r.code != ExitSuspended || got.End != "suspended" || got.Turns != 1 || got.Tokens != 10 || got.CostUSD == nil || *got.CostUSD != 0.25 || got.PID != 3 || got.SessionID != id(3).String() || got.Usage == nil || got.Usage.Output != 2 {
+		t.Errorf("%d: %s", r.code, lastLine(r.out))
+	}
+}

@@ -37,6 +37,10 @@ func showSuspended(out *output, pid types.PID, id types.UUID, e *waited, why str
 	case asJSON:
 		out.object(&runAnswer{Error: types.ToWire(err), Mend: mend, Data: suspendedData(r)})
 	case asStream:
+		if e.err != nil { // nobody has said how far it is: what the stream has read of it
+			r = linesOf(out).leftAt()
+			r.PID, r.UUID = pid, id
+		}
 		out.object(linesOf(out).resultOf(r, "suspended", err))
 	default:
 		out.say(debug.Sanitize("[kernel] " + err.Err.Error()))
