@@ -78,7 +78,9 @@ type SpawnResponse struct {
 	Seq      uint64     `json:"seq"`               // event log position just before its first event
 	Sandbox  string     `json:"sandbox,omitempty"` // by what its commands are confined; off = not at all
 	Net      string     `json:"net,omitempty"`     // of its commands: none, hosts or open
-	Warnings []string   `json:"warnings,omitempty"`
+	// Schema says that its result must fit an output schema, which it has also when it is resumed.
+	Schema   bool     `json:"schema,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	// Worktree is the git work tree that was made for it; null = none was asked for.
 	Worktree *Worktree `json:"worktree,omitempty"`
 }

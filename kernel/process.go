@@ -282,6 +282,7 @@ type Info struct {
 	Still      bool // Elapsed does not grow now: it is paused, or waits for a person
 	PausedFor  time.Duration
 	Result     string
+	Schema     bool // it must fit an output schema
 	ReadRoots  []string
 	Rights     Rights
 	MCPMounts  []string

@@ -40,6 +40,7 @@ type card struct {
 	Sandbox, Net   string     // of its commands
 	root           types.UUID // the history of the uppermost above it, or its own
 	byAgent        bool       // an agent is above it, or was
+	Schema         bool       // its result must fit one
 }
 
 // Name is how people call the process; empty = it has no name. Rename changes it.
@@ -137,7 +138,7 @@ func (r *remains) status() types.ProcStatus {
 func (r *remains) info() *Info {
 	i := &Info{
 		ProcStatus: r.status(), State: r.state, Estimated: r.progress.Estimated, Spending: r.progress.Spending, Taken: r.progress.Taken,
-		EndedAt: r.ended, Elapsed: r.elapsed, PausedFor: r.pausing, Result: r.result, ReadRoots: r.ReadRoots,
+		EndedAt: r.ended, Elapsed: r.elapsed, PausedFor: r.pausing, Result: r.result, ReadRoots: r.ReadRoots, Schema: r.Schema,
 		Rights: r.Rights, MCPMounts: r.MCPMounts, MCPDown: r.down, Plan: r.plan, Tools: r.tools,
 		Suspended: r.suspended, Paused: r.shut, Parked: r.parked, Wake: r.wake, Purse: r.broke,
 		Origin: r.origin, OriginStep: r.originStep, Runs: r.runs, Earlier: r.earlier,

@@ -94,7 +94,7 @@ func sound(intent string, opts *SpawnOpts, secrets *redact.Set) error {
 func newProcess(intent string, ag *agent.Agent, opts SpawnOpts) *Process {
 	p := &Process{
 		UUID: opts.UUID, opts: opts,
-		card: &card{Intent: intent, Agent: ag.Name, Labels: maps.Clone(opts.Labels), Sandbox: opts.Sandbox, Net: opts.Net, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, modelPath: modelPath(opts)},
+		card: &card{Intent: intent, Agent: ag.Name, Labels: maps.Clone(opts.Labels), Sandbox: opts.Sandbox, Net: opts.Net, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, Schema: len(opts.OutputSchema) > 0, modelPath: modelPath(opts)},
 		left: make(chan struct{}), gone: make(chan struct{}),
 	}
 	p.call(opts.Name)

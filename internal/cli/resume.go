@@ -318,6 +318,7 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 		if err != nil {
 			return err
 		}
+		out.exact = r.Schema
 		w := newWatch(out, r.SpawnResponse, ipc.SpawnRequest{Cwd: r.WorkDir})
 		if out.lines != nil {
 			out.lines.since = since

@@ -261,6 +261,19 @@ func TestFollowedResumeEndsAsARunDoes(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || !got.OK || got.Data.PID != 3 || r.err != "" {
 		t.Errorf("%v: %+v", err, r)
 	}
+	for subtype, end := range map[string]ipc.WaitResponse{
+		"success": {Exit: done, Result: `{"n":2}`}, "error_max_structured_output_retries": {Exit: types.ExitStatus{Code: types.ExitError, Reason: "the result does not fit its schema: n"}, Result: `{"m":2}`}} {
+		f.theRun(aRun()[1:], end)
+		f.resume = func(ipc.ResumeRequest) (ipc.ResumeResponse, error) {
+			r := goesOn()
+			r.PID, r.Schema = 3, true
+			return r, nil
+		}
+		r = f.run("resume", "-f", "--output-format", "stream-json", "3")
+		if l := lastLine(r.out); !strings.Contains(l, `"subtype":"`+subtype+`"`) || strings.Contains(l, `"structured_output":{"n":2}`) != (subtype == "success") {
+			t.Errorf("with a schema: %s", l)
+		}
+	}
 	f.theRun(aRun()[1:], anEnd())
 	r = f.run("resume", "-f", "--output-format", "stream-json", "3")
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")

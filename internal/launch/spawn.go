@@ -59,7 +59,7 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 // Spawned is what a client is told of a process that was started.
 func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string) ipc.SpawnResponse {
 	return ipc.SpawnResponse{PID: i.PID, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Model, Why: choice.Why,
-		MaxSteps: i.MaxSteps, Seq: seq, Sandbox: i.Sandbox, Net: i.Net, Warnings: append(slices.Clone(problems), choice.Warnings...)}
+		MaxSteps: i.MaxSteps, Seq: seq, Sandbox: i.Sandbox, Net: i.Net, Schema: i.Schema, Warnings: append(slices.Clone(problems), choice.Warnings...)}
 }
 
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the

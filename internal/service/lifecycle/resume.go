@@ -62,7 +62,7 @@ func (d *resumes) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeRequ
 		return d.forks.fork(ctx, t, &req)
 	case req.Tree && inside:
 		n, err := d.Kernel.SignalTree(t.PID, types.SIGRESUME)
-		return ipc.ResumeResponse{Mode: "live", SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID}, Affected: n}, err
+		return ipc.ResumeResponse{Mode: "live", SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID, Schema: t.Live.Schema}, Affected: n}, err
 	}
 	var family bool
 	r, err := d.passing(ctx, t, func(t service.Target) (ipc.ResumeResponse, error) {
@@ -107,7 +107,7 @@ func (d *resumes) one(ctx context.Context, t service.Target, req *ipc.ResumeRequ
 func liveResponse(t *service.Target, seq uint64) ipc.ResumeResponse {
 	return ipc.ResumeResponse{Mode: "live", Step: t.Live.Step, WorkDir: t.Live.WorkDir,
 		SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID, Name: t.Live.Name, Provider: t.Live.Provider, Model: t.Live.Model,
-			MaxSteps: t.Live.MaxSteps, Seq: seq}}
+			MaxSteps: t.Live.MaxSteps, Schema: t.Live.Schema, Seq: seq}}
 }
 
 // thaw lets a paused process go on that is in the kernel's table, and the paused processes above it: those
