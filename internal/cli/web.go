@@ -37,8 +37,8 @@ once, and opens it if there is a desktop. Enter in its terminal shows another li
 
 With --detach it runs in the background, also when the terminal is closed and the daemon is started again,
 and its address stays; if one runs there already, its address is printed. A browser that was let in lets others
-in on the page System. With "web: {port: 7718}" in your config.yaml that is done for you whenever a command starts
-the daemon that can show you the link: not with -q or --json, nor in a conversation.
+in on the page System. With "web: {port: 7718}" in your config.yaml that is done for you whenever the daemon is
+started by a command that can show you the link: not with -q or --json, nor by a conversation.
 
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
 What a page starts has the environment of this command, keys of model providers included.`,
