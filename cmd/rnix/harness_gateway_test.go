@@ -23,6 +23,10 @@ import (
 // spied is what a command of an agent finds of keys: in its environment, in those of all processes that it may read, in its home and in USERHOME.
 const spied = `env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -e CANAR[Y] -e sk-[a]nt; grep -rs -e CANAR[Y] -e sk-[a]nt "$HOME" USERHOME 2>/dev/null | cut -c1-300; true`
 
+// noSharedPlaces has codex keep its own sandbox out of the temporary directories: in each place where commands may write it mounts over a .codex, which it
+// makes and removes, and two of them at once are in each other's way there ("Can't remount readonly on /newroot/tmp/.codex").
+const noSharedPlaces = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
+
 // No key is where commands of an agent are, nor in what is written of it, wherever its user has it; the vendor gets it all the same.
 func TestRealCommandLinesNeverHaveTheKey(t *testing.T) {
 	const own = "CANARY" // in place of the key
@@ -35,9 +39,9 @@ func TestRealCommandLinesNeverHaveTheKey(t *testing.T) {
 		"claude, a token":         {cli: "claude", variables: []string{"ANTHROPIC_AUTH_TOKEN"}},
 		"claude, its facts":       {cli: "claude", files: map[string]string{".claude.json": `{"primaryApiKey":"CANARY","customApiKeyResponses":{"approved":["CANARY"]}}`}},
 		"claude, its settings":    {cli: "claude", files: map[string]string{".claude/settings.json": `{"env":{"ANTHROPIC_API_KEY":"CANARY","X":"y"},"permissions":{"allow":["Bash"]}}`}},
-		"codex, a variable":       {cli: "codex", variables: []string{"CODEX_API_KEY"}},
-		"codex, its login":        {cli: "codex", files: map[string]string{".codex/auth.json": `{"auth_mode":"apikey","OPENAI_API_KEY":"CANARY","tokens":null}`}},
-		"codex, another provider": {cli: "codex", variables: []string{"MY_KEY"}, files: map[string]string{".codex/config.toml": "model_provider = \"mine\"\n[model_providers.mine]\nname = \"mine\"\nbase_url = \"URL/v1\"\nenv_key = \"MY_KEY\"\nwire_api = \"responses\"\n"}},
+		"codex, a variable":       {cli: "codex", variables: []string{"CODEX_API_KEY"}, files: map[string]string{".codex/config.toml": noSharedPlaces}},
+		"codex, its login":        {cli: "codex", files: map[string]string{".codex/auth.json": `{"auth_mode":"apikey","OPENAI_API_KEY":"CANARY","tokens":null}`, ".codex/config.toml": noSharedPlaces}},
+		"codex, another provider": {cli: "codex", variables: []string{"MY_KEY"}, files: map[string]string{".codex/config.toml": "model_provider = \"mine\"\n[model_providers.mine]\nname = \"mine\"\nbase_url = \"URL/v1\"\nenv_key = \"MY_KEY\"\nwire_api = \"responses\"\n" + noSharedPlaces}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, c.cli, nil)
