@@ -69,8 +69,8 @@ type Workspace interface {
 	Planted(child types.UUID) (dir, text string)
 	// Trees returns the directories of the work trees of all children of a process that goes on.
 	Trees(parent types.UUID) []string
-	// GitState returns what an agent that is about to run is told of the git repository in which it works; "" = it works in none, or git does not say it
-	// in a moment. Where there is no repository it starts nothing.
+	// GitState returns what an agent that is about to run is told of the git repository in which it works; "" = it works in none that it may be told of.
+	// That git does not say it in time is told, too. Where there is no repository it starts nothing.
 	GitState(ctx context.Context, p *Process) string
 }
 
