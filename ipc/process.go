@@ -121,6 +121,7 @@ type WaitResponse struct {
 	Steps          int   `json:"steps"`
 	FailedCalls    int   `json:"failed_calls,omitempty"`
 	Suspended      bool  `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
+	Schema         bool  `json:"schema,omitempty"`    // it was asked for a result that fits a JSON Schema; not known of runs of versions that did not note it
 	// MCPDown are its MCP servers that could not be reached at its end, each with the reason; nothing is known of a run of an earlier daemon.
 	MCPDown []string `json:"mcp_down,omitempty"`
 	types.Denials

@@ -208,6 +208,28 @@ func TestWhoFinishesIsToldOnceThatChildrenStillRun(t *testing.T) {
 	}
 }
 
+// Programs read a result that fits a schema, so what became of the children is in the reason alone.
+func TestAResultThatFitsASchemaHasNothingOfChildren(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFamily(t, map[string][]reply{
+			"top": {calls(`spawn {"intent":"long","background":true}`, `spawn {"intent":"bad","background":true}`), calls(`recv {"timeout_s":1}`), says(`{"n":1}`)},
+			"bad": {calls(`tool {}`)}, "long": {says("hang")},
+		})
+		f.tool = func(context.Context, vfs.Caller) (string, error) { return "again", nil }
+		o := opts()
+		o.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
+		pid, err := f.Spawn("top", nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := f.WaitInfo(t.Context(), pid)
+		if err != nil || i.Exit.Code != types.ExitOK || i.Result != `{"n":1}` || !i.Schema || !strings.HasSuffix(i.Exit.Reason, "; failed child processes: 1; child processes that still run: 1") {
+			t.Errorf("%q, %+v, %v", i.Result, i.Exit, err)
+		}
+		_ = f.Kill(2, types.SIGKILL)
+	})
+}
+
 func TestWaitEndsWithTheFirstOrWithTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFamily(t, map[string][]reply{

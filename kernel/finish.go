@@ -131,7 +131,7 @@ func (v *engine) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus, e
 	default:
 		exit = new(exitFor(end, shut))
 		exit.Reason += unwritten(exit.Err, p.UUID)
-		exit.Reason, end.Result = withChildren(exit.Reason, v.children.leaving(p, end.Result), p)
+		exit.Reason, end.Result = withChildren(exit, end.Result, v.children.running(p), p)
 		*exit = v.concealEnd(*exit, end)
 		marker.Name, marker.Text, marker.Exit = step.MarkerExit, end.Result, exit
 	}
@@ -180,14 +180,25 @@ func unwritten(err error, id types.UUID) string {
 }
 
 // withChildren makes the exit reason and the result say that children failed, so that a parent cannot
-// report success over their heads.
-func withChildren(reason, result string, p *Process) (string, string) {
+// report success over their heads, and the result which children go on without it. A result that fits a schema is left
+// as it is, since programs read it; the reason says both then.
+func withChildren(exit *types.ExitStatus, result string, left []string, p *Process) (string, string) {
 	p.mu.Lock()
 	failed := p.failedChildren
 	p.mu.Unlock()
-	if len(failed) == 0 {
-		return reason, result
+	reason, exact := exit.Reason, exit.Code == types.ExitOK && len(p.opts.OutputSchema) > 0
+	tell := func(what string, who []string) {
+		if len(who) > 0 && !exact {
+			result = strings.TrimSpace(result + "\n\n[" + what + ": " + strings.Join(who, ", ") + "]")
+		}
 	}
-	return fmt.Sprintf("%s; failed child processes: %d", reason, len(failed)),
-		strings.TrimSpace(result + "\n\n[child processes that failed: " + strings.Join(failed, ", ") + "]")
+	tell("child processes that still run", left)
+	tell("child processes that failed", failed)
+	if len(failed) > 0 {
+		reason += fmt.Sprintf("; failed child processes: %d", len(failed))
+	}
+	if exact && len(left) > 0 {
+		reason += fmt.Sprintf("; child processes that still run: %d", len(left))
+	}
+	return reason, result
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"rnix/internal/event"
@@ -154,15 +153,6 @@ func (o *offspring) stillRunning(all []kid) (names []string) {
 		}
 	}
 	return names
-}
-
-// leaving says at the end of a process which children go on without it.
-func (o *offspring) leaving(p *Process, result string) string {
-	left := o.running(p)
-	if len(left) == 0 {
-		return result
-	}
-	return strings.TrimSpace(result + "\n\n[child processes that still run: " + strings.Join(left, ", ") + "]")
 }
 
 // relative returns the history of a parent or child that is not running.

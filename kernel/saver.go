@@ -96,7 +96,7 @@ func (s *saver) release(p *Process, told error) {
 func (p *Process) procInfo(i *Info) step.ProcInfo {
 	s := step.ProcInfo{
 		V: step.FormatVersion, ProcStatus: i.ProcStatus, State: i.State, Suspended: i.Suspended, PausedTotal: i.PausedFor,
-		Spending: i.Spending, FailedTaken: i.Taken, FailedCounted: true, AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, ReadRoots: i.ReadRoots, MCPMounts: i.MCPMounts, MCPDown: i.MCPDown, Result: i.Result,
+		Spending: i.Spending, FailedTaken: i.Taken, FailedCounted: true, AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, ReadRoots: i.ReadRoots, MCPMounts: i.MCPMounts, MCPDown: i.MCPDown, Result: i.Result, Schema: i.Schema,
 	}
 	s.UpdatedAt, s.PausedAt = time.Now(), time.Time{}
 	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal, s.EarlierPIDs = i.Origin, i.OriginStep, i.Runs, i.Elapsed, i.Earlier

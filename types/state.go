@@ -78,6 +78,12 @@ func (e ExitStatus) String() string { return strconv.Itoa(int(e.Code)) + " (" + 
 // Answered reports whether an agent has ended by itself: it was asked nothing any more, and its answer is the result.
 func (e ExitStatus) Answered() bool { return e.Code == ExitOK || e.Code == ExitRefused }
 
+// MaxSteps reports whether the limit of steps ended the process.
+func (e ExitStatus) MaxSteps() bool {
+	reason, _, _ := strings.Cut(e.Reason, ";") // what is told of its children follows
+	return e.Code == ExitError && reason == ReasonMaxSteps
+}
+
 // TimedOut returns the time limit of the whole process that ended it, and false if something else did.
 func (e ExitStatus) TimedOut() (limit string, ok bool) {
 	limit, ok = strings.CutPrefix(e.Reason, ReasonTimeout)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"rnix/internal/event"
 	"rnix/internal/tui"
@@ -12,26 +13,35 @@ import (
 )
 
 const (
-	shownEdits   = 4             // of one step
-	shownChange  = 16            // lines of one edit
-	longestEdit  = 1024          // bytes of one of these lines
-	editPatience = drainTime / 2 // the events behind wait for it, and the end of the run does not wait longer than drainTime for them
-	cutSummary   = 300           // bytes from which on the line of a step may leave some of its calls out
+	shownEdits   = 4                // of one step
+	shownChange  = 16               // lines of one edit
+	longestEdit  = 1024             // bytes of one of these lines
+	editPatience = drainTime / 2    // the events behind wait for it, and the end of the run does not wait longer than drainTime for them
+	editPause    = 10 * time.Second // without edits after a record that did not answer, which costs its patience once
+	cutSummary   = 300              // bytes from which on the line of a step may leave some of its calls out
 )
 
-// editsOf returns, of the event that a step has ended, the calls that have edited files, as the record has them: events have only the beginning of what they
+// editReader reads what steps have changed in files. It belongs to one goroutine.
+type editReader struct {
+	not time.Time // before that nothing is asked, since the record has not answered
+}
+
+// of returns, of the event that a step has ended, the calls that have edited files, as the record has them: events have only the beginning of what they
 // brought. What cannot be read is not shown.
-func editsOf(ctx context.Context, c *ipc.Client, e *ipc.Event) []ipc.StepCall {
-	if e.Kind != event.StepEnded || e.Name == "text" || !tui.Edits(e.Text) && len(e.Text) < cutSummary {
+func (r *editReader) of(ctx context.Context, c *ipc.Client, e *ipc.Event) []ipc.StepCall {
+	if e.Kind != event.StepEnded || e.Name == "text" || !tui.Edits(e.Text) && len(e.Text) < cutSummary || time.Now().Before(r.not) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, editPatience)
 	defer cancel()
-	r, err := ipc.Call(ctx, c, ipc.GetStepDetail, ipc.StepRequest{Target: e.UUID.String(), Step: e.Step, Alone: true})
+	s, err := ipc.Call(ctx, c, ipc.GetStepDetail, ipc.StepRequest{Target: e.UUID.String(), Step: e.Step, Alone: true})
 	if err != nil {
+		if ctx.Err() != nil {
+			r.not = time.Now().Add(editPause)
+		}
 		return nil
 	}
-	return slices.DeleteFunc(r.Step.ToolCalls, func(k ipc.StepCall) bool { return k.Error != "" || !tui.Edits(k.Name) })
+	return slices.DeleteFunc(s.Step.ToolCalls, func(k ipc.StepCall) bool { return k.Error != "" || !tui.Edits(k.Name) })
 }
 
 // edited shows below the line of a step what its calls have changed in files.

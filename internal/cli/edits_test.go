@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,18 @@ func TestASlowRecordDoesNotHideTheEndOfARun(t *testing.T) {
 	f.theRun(anEdit("edit_file a"), anEnd())
 	if r := f.run("run", "do it"); !strings.Contains(r.err, "[agent]   edit_file a | 5 tokens | 1s\n[agent] step 2/10\n") {
 		t.Errorf("%s", r.err)
+	}
+}
+
+// It costs its patience once: as many steps may have ended as are children of a run that ends.
+func TestASlowRecordIsNotAskedForEachStep(t *testing.T) {
+	f := newFake(t).serve()
+	f.slow = true
+	run := anEdit("edit_file a")
+	f.theRun(slices.Insert(run, 3, slices.Repeat(run[2:3], 20)...), anEnd())
+	r := f.run("run", "do it")
+	if got, asked := strings.Count(r.err, "edit_file a | 5 tokens"), strings.Count(f.calls(), "detail of step"); got != 21 || asked != 1 {
+		t.Errorf("%d steps are shown, and %d were asked for:\n%s", got, asked, r.err)
 	}
 }
 

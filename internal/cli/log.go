@@ -56,9 +56,10 @@ it. Where lines are missing, it says so.`,
 			}
 			req.Speech = true
 			req.Steps = req.Follow && a.out.talks() && showsTools(req.Filter)
+			var edits editReader
 			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string {
 				if req.Steps && e.Kind == event.StepEnded {
-					return logEdits(c.Context(), fl.client, a.out, e)
+					return logEdits(c.Context(), fl.client, &edits, a.out, e)
 				}
 				return logLine(&a.out.out, e)
 			})
@@ -96,8 +97,8 @@ func showsTools(f *ipc.EventFilter) bool {
 }
 
 // logEdits renders what a step has changed in files: a line for each edit, and the difference below it.
-func logEdits(ctx context.Context, c *ipc.Client, out *output, e *ipc.Event) string {
-	lines := editLines(out, &out.out, e, editsOf(ctx, c, e), func(k *ipc.StepCall, file string) string {
+func logEdits(ctx context.Context, c *ipc.Client, edits *editReader, out *output, e *ipc.Event) string {
+	lines := editLines(out, &out.out, e, edits.of(ctx, c, e), func(k *ipc.StepCall, file string) string {
 		line := *e
 		line.Kind, line.Name, line.Text, line.Err, line.Code = event.LogLine, "tool", oneLine(k.Name)+with(" ", file), "", ""
 		if k.Path == "/dev/workspace" {

@@ -194,7 +194,8 @@ func (f *fake) handle(s *ipc.Server) {
 		}
 		return f.pages(r)
 	})
-	answer(s, ipc.GetStepDetail, func(ctx context.Context, _ ipc.StepRequest) (ipc.StepDetail, error) {
+	answer(s, ipc.GetStepDetail, func(ctx context.Context, r ipc.StepRequest) (ipc.StepDetail, error) {
+		f.note(fmt.Sprintf("detail of step %d", r.Step))
 		if f.slow {
 			<-ctx.Done()
 		}

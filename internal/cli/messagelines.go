@@ -110,10 +110,9 @@ func (t *lineStream) message(m *ipc.ConversationMessage) {
 	case m.Role == "assistant":
 		body := t.answer(m)
 		p := &t.pieces
-		if p.step != m.Step { // an earlier answer, whose message could not be read in time
+		if p.step != m.Step { // an earlier answer, whose message could not be read in time: its pieces are closed, and those of another may be open
 			p = &answerPieces{step: m.Step}
-		}
-		if t.partial {
+		} else if t.partial {
 			t.write(p.end(body, answerer{t.spawn.UUID, body.Model}))
 		}
 		line.Cut += p.lost

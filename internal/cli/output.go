@@ -231,7 +231,7 @@ func (o *output) fail(err error) {
 	case asJSON:
 		o.object(failure{Error: wireError(err), Mend: mend})
 	case asStream:
-		o.object(linesOf(o).failed(err))
+		linesOf(o).end(linesOf(o).failed(err))
 	default:
 		o.say(o.err.paint(red, o.prog+": ") + shown(errorText(err)))
 		if mend != "" {

@@ -51,11 +51,11 @@ type runAnswer struct {
 }
 
 // structured returns the result of an agent that has ended well and was asked for JSON; nil = it was not.
-func structured(o *output, result string, err error) json.RawMessage {
-	if !o.exact || err != nil || !json.Valid([]byte(result)) {
+func structured(o *output, r *ipc.WaitResponse, err error) json.RawMessage {
+	if !o.exact && !r.Schema || err != nil || !json.Valid([]byte(r.Result)) {
 		return nil
 	}
-	return json.RawMessage(result)
+	return json.RawMessage(r.Result)
 }
 
 // endError returns why an agent did not complete, as an error with a code; nil if it did.
@@ -73,7 +73,7 @@ func endError(e types.ExitStatus) error {
 	case types.ExitBlocked, types.ExitRefused:
 		code = types.ErrPermission
 	}
-	if e.Reason == types.ReasonMaxSteps {
+	if e.MaxSteps() {
 		code = types.ErrExhausted
 	}
 	out := types.Errorf(code, "", "", "%s", e.Reason)
@@ -101,7 +101,7 @@ func endName(e types.ExitStatus, interrupted bool) string {
 		return "success"
 	case interrupted:
 		return "interrupted"
-	case e.Reason == types.ReasonMaxSteps:
+	case e.MaxSteps():
 		return "error_max_steps"
 	case timedOut(e):
 		return "error_timeout"
@@ -136,12 +136,12 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 		data := &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
 			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, Unpriced: r.Unpriced, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, FamilyUnpriced: r.FamilyUnpriced, FamilyFailed: r.FamilyFailed, ElapsedMs: r.ElapsedMs, Steps: r.Steps, FailedCalls: r.FailedCalls,
 			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, MCPDown: r.MCPDown, Warnings: warnings, Worktree: tree}
-		data.Structured = structured(out, r.Result, err)
+		data.Structured = structured(out, r, err)
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: data})
 	case asStream:
 		last := linesOf(out).resultOf(r, endName(r.Exit, interrupted), err)
-		last.Worktree, last.Structured = tree, structured(out, r.Result, err)
-		out.object(last)
+		last.Worktree, last.Structured = tree, structured(out, r, err)
+		linesOf(out).end(last)
 	default:
 		if !out.exact {
 			out.result(r.Result)
@@ -167,7 +167,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 func exitMend(r *ipc.WaitResponse) string {
 	e := &r.Exit
 	switch {
-	case e.Reason == types.ReasonMaxSteps:
+	case e.MaxSteps():
 		return fmt.Sprintf("resume it with: rnix resume %d --max-steps %d (so many more steps; 0 = no limit)", r.PID, max(r.Steps, 1))
 	case e.Code == types.ExitBudget:
 		return fmt.Sprintf("resume it with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))

@@ -79,6 +79,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 		end        string
 	}{
 		{types.ExitStatus{Code: types.ExitError, Reason: types.ReasonMaxSteps}, ExitAgentFailed, types.ErrExhausted, "error_max_turns", "error_max_steps"},
+		{types.ExitStatus{Code: types.ExitError, Reason: types.ReasonMaxSteps + "; failed child processes: 2"}, ExitAgentFailed, types.ErrExhausted, "error_max_turns", "error_max_steps"},
 		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitNoModel, types.ErrAuth, "error_during_execution", "error"},
 		{types.ExitStatus{Code: types.ExitError, Reason: gone.Error(), Err: gone}, ExitNoModel, types.ErrNotFound, "error_during_execution", "error"},
 		{types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, ExitBudget, types.ErrExhausted, "error_max_budget_usd", "error_budget"},
@@ -279,6 +280,29 @@ func TestDaemonThatStopsLeavesTheAgentSuspended(t *testing.T) {
 	}
 }
 
+// A daemon that says nothing of a process any more leaves no zeros for a program to read.
+func TestDaemonThatIsGoneLeavesNoNumbersInJSON(t *testing.T) {
+	f := newFake(t).serve()
+	f.theRun(nil, ipc.WaitResponse{})
+	began := make(chan struct{})
+	f.events = func(ctx context.Context, _ ipc.EventsRequest, _ *ipc.Stream) error {
+		close(began)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	f.wait = func(ctx context.Context, _ ipc.WaitRequest) (ipc.WaitResponse, error) {
+		<-ctx.Done()
+		return ipc.WaitResponse{}, types.Errorf(types.ErrUnavailable, "Wait", "", "it stops")
+	}
+	answered := make(chan ran)
+	go func() { answered <- f.run("run", "--json", "do it") }()
+	<-began
+	f.stopped()
+	if r := <-answered; r.code != ExitSuspended || !strings.HasPrefix(r.out, `{"ok":false,"error":{`) || !strings.HasSuffix(r.out, `"data":{"pid":3,"uuid":"`+id(3).String()+`","suspended":true}}`+"\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestRunEndsAlsoWhenTheStreamShowsNoEnd(t *testing.T) {
 	f := newFake(t).serve()
 	f.theRun(nil, anEnd())
@@ -301,6 +325,8 @@ func TestWaitTellsHowEachProcessEnded(t *testing.T) {
 			return ipc.WaitResponse{PID: 4, UUID: id(4), Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}}, nil
 		case "5":
 			return ipc.WaitResponse{PID: 5, UUID: id(5), Suspended: true}, nil
+		case "7":
+			return ipc.WaitResponse{PID: 7, UUID: id(7), Exit: done, Result: `{"n":1}`, Schema: true}, nil
 		case "6":
 			return ipc.WaitResponse{}, types.Errorf(types.ErrTimeout, "Wait", "", "deadline")
 		}
@@ -321,6 +347,9 @@ func TestWaitTellsHowEachProcessEnded(t *testing.T) {
 		}
 	}
 	if r := f.run("wait", "--json", "3", "4"); strings.Count(r.out, "\n") != 2 || r.code != ExitBudget {
+		t.Errorf("%+v", r)
+	}
+	if r := f.run("wait", "--json", "7", "3"); strings.Count(r.out, `"structured_output":{"n":1}`) != 1 || r.code != 0 {
 		t.Errorf("%+v", r)
 	}
 }

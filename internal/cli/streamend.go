@@ -101,6 +101,15 @@ func (t *lineStream) resultOf(r *ipc.WaitResponse, end string, err error) *resul
 	return l
 }
 
+// end writes the last line of a stream, behind the end of a message that is still open.
+func (t *lineStream) end(l *resultLine) {
+	if t.partial {
+		t.write(t.pieces.broken())
+		t.pieces = answerPieces{}
+	}
+	t.out.object(l)
+}
+
 // denied returns the calls of denials, which are in the order in which they were refused.
 func (t *lineStream) denied(list []types.Denial) (out []deniedCall) {
 	refused := slices.Clone(t.refused)
@@ -138,7 +147,7 @@ func (t *lineStream) claudeEnd(r *ipc.WaitResponse, end string) (subtype, termin
 		return "error_during_execution", "aborted_streaming"
 	case end == "interrupted":
 		return "error_during_execution", "aborted_tools"
-	case r.Exit.Reason == types.ReasonMaxSteps:
+	case r.Exit.MaxSteps():
 		return "error_max_turns", "max_turns"
 	case r.Exit.Code == types.ExitBudget && r.Exit.Reason == types.ReasonBudget: // and not a rate limit, a missing key, a child that waits
 		return "error_max_budget_usd", "budget_exhausted"

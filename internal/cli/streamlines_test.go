@@ -103,9 +103,19 @@ func TestAnAnswerIsWrittenOnceOverDaemons(t *testing.T) {
 		e.PID, e.UUID = 3, id(3)
 		w.streamLine(&frame{e: e, raw: []byte("{}")})
 	}
-	var got []string
-	for text := range strings.SplitSeq(strings.TrimSpace(b.String()), "\n") {
+	want := []string{"message_start", "content_block_start", "content_block_deltaone\ntw", "content_block_deltao\n", "content_block_stop", "message_stop",
+		"message_start", "content_block_start", "content_block_deltanew"}
+	if diff := cmp.Diff(want, pieceTypes(t, b.String())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// pieceTypes returns the events of the Messages API in lines.
+func pieceTypes(t *testing.T, lines string) (got []string) {
+	t.Helper()
+	for text := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
 		var l struct {
+			Type  string
 			Event struct {
 				Type  string
 				Delta textDelta
@@ -114,14 +124,34 @@ func TestAnAnswerIsWrittenOnceOverDaemons(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatal(err)
 		}
-		if l.Event.Type != "" {
+		switch {
+		case l.Event.Type != "":
 			got = append(got, l.Event.Type+l.Event.Delta.Text)
+		case l.Type != "system":
+			got = append(got, l.Type)
 		}
 	}
-	want := []string{"message_start", "content_block_start", "content_block_deltaone\ntw", "content_block_deltao\n", "content_block_stop", "message_stop",
-		"message_start", "content_block_start", "content_block_deltanew"}
-	if diff := cmp.Diff(want, got); diff != "" {
+	return got
+}
+
+// The message of an answer that is read late does not come into that of the next one, and no message is open behind the last line.
+func TestAMessageIsWrittenIntoNoOther(t *testing.T) {
+	var b bytes.Buffer
+	out := &output{format: asStream, out: stream{w: &b}}
+	w := newWatch(out, ipc.SpawnResponse{PID: 3, UUID: id(3), Model: "m"}, ipc.SpawnRequest{})
+	out.lines.partial = true
+	for _, e := range []ipc.Event{{Kind: event.StepStarted, Step: 1}, {Kind: event.StepStarted, Step: 2}, {Kind: event.Piece, Name: "output", Answer: 2, Text: "new"}} {
+		e.PID, e.UUID = 3, id(3)
+		w.streamLine(&frame{e: e, raw: []byte("{}")})
+	}
+	out.lines.message(&ipc.ConversationMessage{N: 1, Step: 1, Role: "assistant", Content: "old"})
+	out.lines.end(out.lines.resultOf(out.lines.leftAt(), "interrupted", left(ExitInterrupted)))
+	want := []string{"message_start", "content_block_start", "content_block_deltanew", "assistant", "content_block_stop", "message_stop", "result"}
+	if diff := cmp.Diff(want, pieceTypes(t, b.String())); diff != "" {
 		t.Error(diff)
+	}
+	if !strings.Contains(lastLine(b.String()), `"terminal_reason":"aborted_streaming"`) {
+		t.Error(lastLine(b.String()))
 	}
 }
 

@@ -35,19 +35,38 @@ func showSuspended(out *output, pid types.PID, id types.UUID, e *waited, why str
 	mend := "rnix resume " + id.String() // a PID ends with its run, and a daemon that starts may begin the next one
 	switch out.format {
 	case asJSON:
+		if e.err != nil { // nobody has said how far it is
+			out.object(&leftAnswer{Error: types.ToWire(err), Mend: mend, Data: leftData{pid, id, true}})
+			break
+		}
 		out.object(&runAnswer{Error: types.ToWire(err), Mend: mend, Data: suspendedData(r)})
 	case asStream:
 		if e.err != nil { // nobody has said how far it is: what the stream has read of it
 			r = linesOf(out).leftAt()
 			r.PID, r.UUID = pid, id
 		}
-		out.object(linesOf(out).resultOf(r, "suspended", err))
+		linesOf(out).end(linesOf(out).resultOf(r, "suspended", err))
 	default:
 		out.say(debug.Sanitize("[kernel] " + err.Err.Error()))
 		out.say("  " + goesOn + mend)
 	}
 	return leave(ExitSuspended)
 }
+
+// leftAnswer is runAnswer for a process whose daemon went without a word: what is not known of it is left out, and not zero.
+type (
+	leftAnswer struct {
+		OK    bool             `json:"ok"` // false
+		Error *types.WireError `json:"error"`
+		Mend  string           `json:"mend"`
+		Data  leftData         `json:"data"`
+	}
+	leftData struct {
+		PID       types.PID  `json:"pid"`
+		UUID      types.UUID `json:"uuid"`
+		Suspended bool       `json:"suspended"` // true
+	}
+)
 
 func suspendedData(r *ipc.WaitResponse) *runData {
 	return &runData{PID: r.PID, UUID: r.UUID, Result: r.Result, TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD,
@@ -77,7 +96,7 @@ func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResp
 		data.Warnings = warnings
 		out.object(&runAnswer{Error: types.ToWire(why), Mend: mend, Data: data})
 	case asStream:
-		out.object(linesOf(out).resultOf(r, "suspended", why))
+		linesOf(out).end(linesOf(out).resultOf(r, "suspended", why))
 	default:
 		if !out.exact {
 			out.result(r.Result)

@@ -65,7 +65,7 @@ func (w *watch) detached() error {
 			Data detached `json:"data"`
 		}{true, detached{s.PID, s.UUID, s.Name, s.Provider, s.Model, s.Warnings, s.Worktree}})
 	case asStream:
-		w.out.object(w.out.lines.resultOf(w.out.lines.leftAt(), "detached", nil))
+		w.out.lines.end(w.out.lines.resultOf(w.out.lines.leftAt(), "detached", nil))
 	default:
 		w.out.print(s.PID.String() + "\n")
 		w.out.talk("[kernel] PID %d works on its own; see: rnix log -f %d, rnix wait %d", s.PID, s.PID, s.PID)
@@ -176,15 +176,15 @@ func (w *watch) round(ctx context.Context, fl *follower, sigs <-chan os.Signal, 
 				frames = nil
 				continue
 			}
-			if end != nil {
-				enough = time.After(drainTime)
-			}
 			if w.show(&f); f.missed != nil {
 				asks.resume(ctx, w.spawn.UUID) // some may be among what was missed
 			}
 			asks.event(ctx, &f.e)
 			if n := w.ripe(&f.e); n > 0 {
-				w.spoken(ctx, c, n)
+				w.spoken(ctx, c, n, spokenPatience)
+			}
+			if end != nil {
+				enough = time.After(drainTime) // from here on: what was shown may have taken its time
 			}
 		case line := <-asks.typed():
 			asks.answer(ctx, line)
@@ -234,11 +234,12 @@ func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 			return
 		}
 		defer feed.Close()
+		var edits editReader
 		for {
 			f, err := feed.Next()
 			next := frame{e: f.Data, raw: bytes.Clone(f.Raw), missed: f.Missed, old: f.Seq == 0}
 			if err == nil && w.out.talks() {
-				next.edits = editsOf(ctx, c, &f.Data)
+				next.edits = edits.of(ctx, c, &f.Data)
 			}
 			if err != nil || !send(next) {
 				send(frame{err: err})
@@ -339,7 +340,7 @@ func (w *watch) quit(sig os.Signal) error {
 	case asText:
 		return leave(code)
 	case asStream:
-		w.out.object(w.out.lines.resultOf(w.out.lines.leftAt(), "interrupted", left(code)))
+		w.out.lines.end(w.out.lines.resultOf(w.out.lines.leftAt(), "interrupted", left(code)))
 		return leave(code)
 	}
 	return &exitError{code, left(code)}

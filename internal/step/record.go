@@ -280,5 +280,6 @@ type ProcInfo struct {
 	MCPMounts      []string `json:"mcp_mounts,omitempty"`
 	MCPDown        []string `json:"mcp_down,omitempty"` // its servers that could not be reached, each with the reason
 	Result         string   `json:"result,omitempty"`
-	Asks           []Ask    `json:"asks,omitempty"` // of a suspended one: those that have no answer yet
+	Schema         bool     `json:"schema,omitempty"` // the result is to fit a JSON Schema
+	Asks           []Ask    `json:"asks,omitempty"`   // of a suspended one: those that have no answer yet
 }

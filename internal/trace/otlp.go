@@ -142,7 +142,7 @@ func errorType(s *Span) string {
 	case s.Exit == nil:
 		return errorOther
 	}
-	if s.Exit.Code == types.ExitError && s.Exit.Reason == types.ReasonMaxSteps {
+	if s.Exit.MaxSteps() {
 		return "max_steps"
 	}
 	return cmp.Or(exitTypes[s.Exit.Code], errorOther)

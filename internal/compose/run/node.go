@@ -204,7 +204,7 @@ func KindOf(exit types.ExitStatus) compose.Kind {
 		return compose.Cancelled
 	case exit.Code == types.ExitRefused:
 		return compose.Refused
-	case exit.Code == types.ExitNoProgress, exit.Reason == types.ReasonMaxSteps:
+	case exit.Code == types.ExitNoProgress, exit.MaxSteps():
 		return compose.NoProgress
 	}
 	if _, late := exit.TimedOut(); late {

@@ -41,7 +41,7 @@ func (d *Service) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (i
 		return ipc.WaitResponse{}, err
 	}
 	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.TokensUsed, Estimated: i.Estimated,
-		CostUSD: i.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Step, FailedCalls: i.FailedCalls, Unpriced: i.Unpriced, UnpricedModels: procview.Unpriced(i.Spending, &i.ProcStatus), Provider: i.Provider, Model: i.Model, Suspended: i.Suspended || i.Exit == nil, MCPDown: i.MCPDown, Denials: i.Denials}
+		CostUSD: i.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Step, FailedCalls: i.FailedCalls, Unpriced: i.Unpriced, UnpricedModels: procview.Unpriced(i.Spending, &i.ProcStatus), Provider: i.Provider, Model: i.Model, Suspended: i.Suspended || i.Exit == nil, MCPDown: i.MCPDown, Denials: i.Denials, Schema: i.Schema}
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
@@ -72,7 +72,7 @@ func (d *Service) withFamily(r ipc.WaitResponse, provider string) ipc.WaitRespon
 // waitedOnDisk answers for a process that ended before this daemon started.
 func waitedOnDisk(i *step.ProcInfo) ipc.WaitResponse {
 	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.TokensUsed, Estimated: procview.Estimated(i), CostUSD: i.CostUSD,
-		ElapsedMs: procview.Elapsed(i).Milliseconds(), Steps: i.Step, FailedCalls: i.FailedCalls, Unpriced: i.Unpriced, UnpricedModels: procview.Unpriced(i.Spending, &i.ProcStatus), Provider: i.Provider, Model: i.Model, Suspended: i.Suspended || i.Exit == nil, MCPDown: i.MCPDown, Denials: i.Denials}
+		ElapsedMs: procview.Elapsed(i).Milliseconds(), Steps: i.Step, FailedCalls: i.FailedCalls, Unpriced: i.Unpriced, UnpricedModels: procview.Unpriced(i.Spending, &i.ProcStatus), Provider: i.Provider, Model: i.Model, Suspended: i.Suspended || i.Exit == nil, MCPDown: i.MCPDown, Denials: i.Denials, Schema: i.Schema}
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
