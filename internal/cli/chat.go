@@ -147,6 +147,7 @@ func (t *talk) run(ctx context.Context) error {
 	if !talks(a) {
 		return withMend(types.Errorf(types.ErrInvalid, "", "", "a conversation needs a terminal"), `use rnix run "...", or rnix resume --follow --new-input "..." PROCESS`)
 	}
+	a.noDashboard = true // what it says would be lost below the conversation
 	fl, err := connectFollower(ctx, a)
 	if err != nil {
 		return err

@@ -69,8 +69,8 @@ type app struct {
 	abandon context.CancelCauseFunc
 	heard   *atomic.Bool // the daemon has answered since the command began to look
 	filled  *atomic.Bool // a program fills the terminal
-	// ownDashboard is set by the command that serves or starts the dashboard itself.
-	ownDashboard bool
+	// noDashboard is set by a command with which no dashboard starts: one that serves or starts it itself, or fills the terminal.
+	noDashboard bool
 
 	unknown error // the command whose help was asked for is none
 	allHelp bool  // the help of the program is wanted as a whole

@@ -105,6 +105,7 @@ func (a screenCommand) screen(ctx context.Context, o tui.Options) error {
 	if err != nil {
 		return err
 	}
+	a.noDashboard = true
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ once, and opens it if there is a desktop. Enter in its terminal shows another li
 With --detach it runs in the background, also when the terminal is closed and the daemon is started again,
 and its address stays; if one runs there already, its address is printed. A browser that was let in lets others
 in on the page System. With "web: {port: 7718}" in your config.yaml that is done for you whenever the daemon is
-started by a command that can show you the link: not with -q or --json, nor by a conversation.
+started by a command that can show you the link on a terminal: not with -q or --json, nor by a conversation.
 
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
 What a page starts has the environment of this command, keys of model providers included.`,
@@ -75,7 +76,7 @@ func (o *webOptions) run(ctx context.Context) error {
 	if o.port < 0 || o.port > 65535 {
 		return usagef("use one from 1024 to 65535, or 0 for any that is free", "--port %d is no port", o.port)
 	}
-	a.ownDashboard = true // one that comes with the daemon would take its port, and its link
+	a.noDashboard = true // one that comes with the daemon would take its port, and its link
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -86,15 +87,17 @@ func (o *webOptions) run(ctx context.Context) error {
 	if err := proc.HideMemory(); err != nil { // the person's keys are in it
 		a.out.warn(err.Error())
 	}
-	l, err := o.listen(ctx)
+	l, err := o.listen(ctx, client.Socket())
 	if err != nil {
 		return err
 	}
-	s := web.New(web.Options{Socket: client.Socket(), Env: a.host.Environ, Dir: a.host.Dir, Doctor: examiner(a, client)}, l)
-	ready := webReady{s.Link(), s.Address(), l.Addr().(*net.TCPAddr).Port, os.Getpid()}
-	if p, err := a.places(); err == nil {
-		defer webNote{ready, client.Socket(), p.DataDir, o.behind}.note()()
+	p, err := a.places()
+	if err != nil {
+		return err
 	}
+	s := web.New(web.Options{Socket: client.Socket(), DataDir: p.DataDir, Env: a.host.Environ, Dir: a.host.Dir, Doctor: examiner(a, client)}, l)
+	ready := webReady{s.Link(), s.Address(), l.Addr().(*net.TCPAddr).Port, os.Getpid()}
+	defer webNote{ready, client.Socket(), p.DataDir, o.behind}.note()()
 	if a.out.json() {
 		a.out.object(&ready)
 	} else {
@@ -152,12 +155,19 @@ func examiner(a *app, client *ipc.Client) func(context.Context) []web.Finding {
 }
 
 // listen listens on the port that was asked for, or on any if the default is taken.
-func (o *webOptions) listen(ctx context.Context) (net.Listener, error) {
+func (o *webOptions) listen(ctx context.Context, socket string) (net.Listener, error) {
 	l, err := web.Listen(ctx, o.port)
-	if types.CodeOf(err) != types.ErrConflict || o.chosen {
+	if types.CodeOf(err) != types.ErrConflict {
 		return l, err
 	}
-	o.app.out.talk("port %d is taken, perhaps by another dashboard; taking one that is free", o.port)
+	who := dashboardAt(socket, o.port)
+	switch {
+	case o.chosen && who == "":
+		return nil, err
+	case o.chosen:
+		return nil, types.Errorf(types.ErrConflict, "Listen", "port "+strconv.Itoa(o.port), "%s, is there; use --port 0 for one that is free", who)
+	}
+	o.app.out.talk("port %d is taken by %s; taking one that is free", o.port, cmp.Or(who, "another program"))
 	return web.Listen(ctx, 0)
 }
 

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/web"
+	"rnix/ipc"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -31,10 +33,15 @@ func noteFile(dir string, port int) string { return filepath.Join(dir, "web-"+st
 // an unknown program has the port; no more is lost.
 func (n webNote) note() (stop func()) {
 	at := noteFile(filepath.Dir(n.Socket), n.Port)
-	l, err := durable.OS.Lock(at + ".lock")
+	l, err := ipc.TakeLock(at+".lock", n.Socket)
+	for tries := 0; types.CodeOf(err) == types.ErrConflict && tries < noteTries; tries++ { // one that had the port is just ending
+		time.Sleep(noteEvery)
+		l, err = ipc.TakeLock(at+".lock", n.Socket)
+	}
 	if err != nil {
 		return func() {}
 	}
+	_, _ = l.Keep()
 	n.Link = "" // it would let in whoever can read the note, such as a shell of an agent
 	text, err := json.Marshal(n)
 	if err == nil {
@@ -47,6 +54,12 @@ func (n webNote) note() (stop func()) {
 	}
 }
 
+// How often, and how long, a dashboard waits for the note of one that had its port before.
+const (
+	noteTries = 20
+	noteEvery = 50 * time.Millisecond
+)
+
 // dashboards returns the dashboards of this user that run, as far as they are known.
 func dashboards(dir string) []webNote {
 	var out []webNote
@@ -56,13 +69,12 @@ func dashboards(dir string) []webNote {
 		if !ok || !strings.HasPrefix(e.Name(), "web-") {
 			continue
 		}
-		l, err := durable.OS.Lock(at + ".lock")
-		if err == nil {
-			_ = l.Close()
+		holder, held, err := ipc.LockHolder(at + ".lock")
+		if err != nil || !held {
 			continue
 		}
 		var n webNote
-		if text, rerr := os.ReadFile(at + ".json"); rerr == nil && types.CodeOf(err) == types.ErrConflict && json.Unmarshal(text, &n) == nil {
+		if text, err := os.ReadFile(at + ".json"); err == nil && json.Unmarshal(text, &n) == nil && n.PID == holder.PID { // else it is of an earlier one
 			out = append(out, n)
 		}
 	}
@@ -77,6 +89,22 @@ func inBackground(socket string, port int) *webReady {
 		}
 	}
 	return nil
+}
+
+// dashboardAt says which dashboard has a port; "" if none is known to have it.
+func dashboardAt(socket string, port int) string {
+	for _, n := range dashboards(filepath.Dir(socket)) {
+		switch {
+		case n.Port != port || port == 0:
+		case n.Socket != socket:
+			return "the dashboard of the data directory " + n.DataDir + ", as PID " + strconv.Itoa(n.PID)
+		case n.Background:
+			return "the dashboard of this daemon in the background, as PID " + strconv.Itoa(n.PID)
+		default:
+			return "the dashboard of this daemon in a terminal, as PID " + strconv.Itoa(n.PID) + ", where Enter shows another link"
+		}
+	}
+	return ""
 }
 
 // background starts the dashboard as another program.
@@ -95,7 +123,11 @@ func (o *webOptions) background(ctx context.Context, socket string) error {
 		a.out.talk("it runs in the background already, as PID %d; a browser that was let in lets others in on the page System; end it with: kill %d, and start it again if none was", r.PID, r.PID)
 		return nil
 	}
-	ready, err := launchDashboard(ctx, a, a.host.Dir, o.port)
+	var choice []string
+	if o.chosen {
+		choice = atPort(o.port)
+	}
+	ready, err := launchDashboard(ctx, a, a.host.Dir, choice...)
 	if err != nil {
 		return err
 	}
@@ -108,13 +140,15 @@ func (o *webOptions) background(ctx context.Context, socket string) error {
 	return nil
 }
 
-// launchDashboard starts the dashboard as another program in a directory, and returns where it is.
-func launchDashboard(ctx context.Context, a *app, dir string, port int) (webReady, error) {
+func atPort(n int) []string { return []string{"--port", strconv.Itoa(n)} }
+
+// launchDashboard starts the dashboard as another program in a directory, with further arguments of rnix web, and returns where it is.
+func launchDashboard(ctx context.Context, a *app, dir string, args ...string) (webReady, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return webReady{}, types.Errorf(types.ErrInternal, "Background", "", "the path of this program is unknown: %w", err)
 	}
-	line, err := web.Background(ctx, exe, dir, []string{"web", "--json", "--no-open", "--background", "--port", strconv.Itoa(port)}, a.host.Environ)
+	line, err := web.Background(ctx, exe, dir, append([]string{"web", "--json", "--no-open", "--background"}, args...), a.host.Environ)
 	if err != nil {
 		return webReady{}, err
 	}
@@ -141,14 +175,14 @@ func wantedPort(a *app) int {
 }
 
 // withDashboard starts the dashboard that config.yaml wants beside a daemon that was just started, if none runs. Why it cannot run is said;
-// the command goes on. Its link is the only one, so a command that cannot show it starts none: rnix web --detach does so later. Neither does
-// one that fills the terminal, from whatever goroutine it asks.
+// the command goes on. Its link is the only one, and lets in whoever reads it, so a command that cannot show it on a terminal starts none:
+// rnix web --detach does so later. Neither does one that fills the terminal.
 func withDashboard(ctx context.Context, a *app, socket string) {
-	if a.ownDashboard || a.filled.Load() || !a.out.talks() {
+	if a.noDashboard || !a.out.talks() || !a.out.err.terminal {
 		return
 	}
 	port := wantedPort(a)
-	if port == 0 || inBackground(socket, 0) != nil {
+	if port == 0 || inBackground(socket, port) != nil {
 		return
 	}
 	for _, n := range dashboards(filepath.Dir(socket)) {
@@ -157,20 +191,20 @@ func withDashboard(ctx context.Context, a *app, socket string) {
 		case n.Socket == socket: // it serves from a terminal
 			return
 		default:
-			a.out.warn(noDashboard + "port " + strconv.Itoa(port) + " is used by the dashboard of the data directory " + n.DataDir)
+			a.out.warn(dashboardMissing + "port " + strconv.Itoa(port) + " is used by the dashboard of the data directory " + n.DataDir)
 			return
 		}
 	}
 	dir := a.host.Dir
-	if home := a.getenv("HOME"); filepath.IsAbs(home) {
-		dir = home // where somebody happened to be has nothing to do with it
+	if home, err := os.Stat(a.getenv("HOME")); err == nil && home.IsDir() && filepath.IsAbs(a.getenv("HOME")) {
+		dir = a.getenv("HOME") // where somebody happened to be has nothing to do with it
 	}
-	ready, err := launchDashboard(ctx, a, dir, port)
+	ready, err := launchDashboard(ctx, a, dir, atPort(port)...)
 	if err != nil {
-		a.out.warn(noDashboard + errorText(err))
+		a.out.warn(dashboardMissing + errorText(err))
 		return
 	}
 	a.out.talk("[kernel] dashboard %s", ready.Link)
 }
 
-const noDashboard = "the dashboard (web.port of config.yaml) is not there: "
+const dashboardMissing = "the dashboard (web.port of config.yaml) is not there: "

@@ -411,3 +411,32 @@ func TestAnAnswerThatBreaksOffIsNoWholeOne(t *testing.T) {
 		t.Errorf("it ends like a whole one: %q", text)
 	}
 }
+
+// A daemon that was started in another kind of session listens elsewhere, and is found by the lock on its data directory, while it runs.
+func TestADaemonThatListensElsewhereIsFound(t *testing.T) {
+	socket, _ := fakeDaemon(t, func(s *ipc.Server) {
+		ipc.Handle(s, ipc.Ping, func(context.Context, *ipc.Peer, ipc.Empty) (ipc.PingResponse, error) {
+			return ipc.PingResponse{PID: 7}, nil
+		})
+	})
+	data := t.TempDir()
+	d := serve(t, Options{Socket: socket + "-before", DataDir: data})
+	b := d.browser()
+	b.enter(d.Link())
+	ping := func(want int) {
+		t.Helper()
+		if res, body := b.do("POST", "/api/v1/ping", "{}", nil); res.StatusCode != want {
+			t.Errorf("%d, want %d: %s", res.StatusCode, want, body)
+		}
+	}
+	ping(http.StatusServiceUnavailable)
+	lock, err := ipc.TakeLock(ipc.DataLock(data), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ping(http.StatusOK)
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ping(http.StatusServiceUnavailable)
+}

@@ -36,9 +36,10 @@ const (
 
 // Options say whose dashboard it is.
 type Options struct {
-	Socket string   // of the daemon
-	Env    []string // "KEY=value": what processes that go on are given, as from any client; the page cannot say any
-	Dir    string   // absolute; whose configuration is shown
+	Socket  string   // of the daemon
+	DataDir string   // whose daemon that is, absolute: one that listens elsewhere, as after a start in another kind of session, is found by it. "" = none is
+	Env     []string // "KEY=value": what processes that go on are given, as from any client; the page cannot say any
+	Dir     string   // absolute; whose configuration is shown
 
 	// Doctor makes the checks of rnix doctor, until ctx ends; it may start nothing. It is not called by two at once. nil = the page has none.
 	Doctor func(ctx context.Context) []Finding
@@ -88,7 +89,7 @@ func New(o Options, l net.Listener) *Server {
 
 		patience: bodyTimeout,
 		wire: &http.Transport{
-			DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, o.Socket) },
+			DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return o.dial(ctx) },
 			DisableCompression: true,
 			DisableKeepAlives:  true, // a kept connection may be hung up on in the moment of a call, which is then neither made nor sent again
 		},
@@ -102,6 +103,18 @@ func New(o Options, l net.Listener) *Server {
 		ErrorLog:          log.New(discard{}, "", 0), // what browsers do wrong interests nobody
 	}
 	return s
+}
+
+// dial connects to the daemon, wherever it listens.
+func (o *Options) dial(ctx context.Context) (net.Conn, error) {
+	c, err := ipc.Dial(ctx, o.Socket)
+	if types.CodeOf(err) != types.ErrUnavailable || o.DataDir == "" {
+		return c, err
+	}
+	if h, held, lerr := ipc.LockHolder(ipc.DataLock(o.DataDir)); lerr == nil && held && h.Socket != "" && h.Socket != o.Socket && !h.Ended() {
+		return ipc.Dial(ctx, h.Socket)
+	}
+	return nil, err
 }
 
 // Address returns the URL of the dashboard, which is good for browsers that have a session.
