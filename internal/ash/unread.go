@@ -15,6 +15,10 @@ func (s programs) unread(hc *interp.HandlerContext) bool {
 	return ok && f == s.stdin && !s.cfg.Terminal && mayBring(f)
 }
 
+// closing is how long the end of a pipe is waited for in which nothing is: programs that have nothing to say close theirs only after
+// the start, as Go's os/exec does.
+const closing = 250 // milliseconds
+
 // mayBring reports whether a pipe or a file can still be read. A pipe that nobody writes to any more and that is empty
 // cannot; a terminal, a socket and /dev/null are not looked at.
 func mayBring(f *os.File) bool {
@@ -30,6 +34,8 @@ func mayBring(f *os.File) bool {
 		return false
 	}
 	p := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
-	_, err = unix.Poll(p, 0)
+	for _, err = unix.Poll(p, closing); err == unix.EINTR; {
+		_, err = unix.Poll(p, closing)
+	}
 	return err == nil && (p[0].Revents&unix.POLLIN != 0 || p[0].Revents&unix.POLLHUP == 0)
 }
