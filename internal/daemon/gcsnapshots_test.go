@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
@@ -43,6 +44,7 @@ func snapshotsOf(t *testing.T, s *testenv.System, id types.UUID) (before, after 
 // Agents take snapshots, several within a step, while others that worked in the same directories are deleted and what they kept is
 // swept: nothing that a record of a living one names is lost.
 func TestCollectionBesideAgentsLosesNoSnapshotOfALivingOne(t *testing.T) { // R11
+	soak.Turn(t)
 	const steps = 8
 	var waiting atomic.Int32 // agents that have done their steps and live
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {

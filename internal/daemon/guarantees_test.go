@@ -10,7 +10,7 @@ import (
 )
 
 // docs/guarantees.md promises nothing without a test: each line of its tables names one, and all that it and docs/security.md
-// name exist. What has another name would run in one gate of three only (package soak).
+// name exist. What has another name would run in one gate of four only (package soak).
 func TestEachGuaranteeNamesATestThatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	there := map[string]bool{}

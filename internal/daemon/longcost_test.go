@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/internal/step/journaltest"
 	"rnix/ipc"
@@ -69,6 +70,7 @@ func glances(t testing.TB, c *ipc.Client, id string, steps int) map[string]func(
 
 // What shows a little of a long history reads a little of it: the first time after the outline was made, with its file, and then what is new.
 func TestGlanceAtALongHistoryReadsLittleOfIt(t *testing.T) {
+	soak.Turn(t)
 	const steps = 10_000
 	home := shortDir(t)
 	data := filepath.Join(home, "data")

@@ -13,7 +13,7 @@ import (
 )
 
 func TestStepsOfALongHistoryComePageByPage(t *testing.T) {
-	steps := soak.Pick(t, "steps of the history", 20_000, 100_000)
+	steps := soak.Pick(t, "steps of the history", 5_000, 100_000)
 	s := testenv.New(t)
 	s.Stop()
 	id := testenv.LongHistory(t, s.Data, steps).String()

@@ -45,6 +45,7 @@ func repositoryNow(t *testing.T, p *project) map[string]string {
 // TestThirtyRunsLeaveTheRepositoryAsItWas has agents that work in work trees of their own, with work and without, are forked, rewound, killed with
 // the daemon, diffed and removed, beside files of the user that nobody has committed.
 func TestThirtyRunsLeaveTheRepositoryAsItWas(t *testing.T) {
+	soak.Turn(t)
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		_, told := r.LastResult()
 		switch says := r.LastUser(); {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -150,6 +151,7 @@ func differ(a, b string) string {
 
 // Whoever looks sees the same: two watchers at each place where both were told, and watchers and ps whenever nothing happens.
 func TestAllWhoLookSeeTheSame(t *testing.T) {
+	soak.Turn(t)
 	seed := *watchSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -17,7 +17,7 @@ import (
 const TurnEnv = "RNIX_TEST_TURN"
 
 // Turns is in how many gates each dear test runs once.
-const Turns = 3
+const Turns = 4
 
 // Later begins the reason of each test that waits for its turn: "./test" counts and names these apart.
 const Later = "needs its turn"
@@ -25,8 +25,8 @@ const Later = "needs its turn"
 // promises are the pages whose tests run in every gate.
 var promises = []string{"guarantees.md", "security.md"}
 
-// Turn skips a dear test in two gates of three: one that starts a real agent CLI, MCP server or browser, or is a storm, says so, and vendortest.Program
-// says it for the former. In which gate it runs is chosen by its name. A test that docs/guarantees.md or docs/security.md
+// Turn skips a dear test in three gates of four: one that starts a real agent CLI, MCP server or browser, is a storm, or takes seconds of a processor for
+// one row of a table, says so, and vendortest.Program says it for the first kind. In which gate it runs is chosen by its name. A test that docs/guarantees.md or docs/security.md
 // names runs in each: it is what we have promised.
 func Turn(t testing.TB) {
 	t.Helper()

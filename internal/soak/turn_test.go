@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestEachDearTestHasItsTurnOnceInThreeGates(t *testing.T) {
+func TestEachDearTestHasItsTurnOnce(t *testing.T) {
 	for i := range 100 {
 		name, ran := fmt.Sprintf("TestDear/%d", i), 0
 		for gate := uint64(7); gate < 7+Turns; gate++ {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rnix/internal/soak"
 )
 
 // Where git writes no marks a merge has one side alone, so there is none.
@@ -34,6 +36,7 @@ func TestWhatHasNoMarksIsNotMerged(t *testing.T) {
 		"submodules":    {text("x", ""), module("1"), module("2"), "f"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			soak.Turn(t)
 			b := newBench(t)
 			repo := b.repo(map[string]string{"README": "x\n"})
 			c.at(b, repo)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -254,6 +255,7 @@ func TestAMergeIntoEachKindOfRepositoryIsTakenBackAndMade(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			soak.Turn(t)
 			b := newBench(t)
 			repo := kind.user(b)
 			made := b.plant(repo)
