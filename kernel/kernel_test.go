@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,7 +181,8 @@ type memRecord struct {
 	mu                 sync.Mutex
 	pending, committed []step.Record
 	closed             bool
-	fail               error
+	fail               error // of commits
+	dead               error // it has failed, and takes nothing more, as one on disk
 }
 
 func (m *memStore) Create(id types.UUID) (Recorder, error) {
@@ -210,18 +212,24 @@ func (m *memStore) of(id types.UUID) *memRecord { m.mu.Lock(); defer m.mu.Unlock
 func (r *memRecord) Add(recs ...step.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.dead != nil {
+		return r.dead
+	}
 	for _, rec := range recs {
 		rec.Time = time.Now()
 		r.pending = append(r.pending, rec)
 	}
-	return r.fail
+	return nil
 }
 func (r *memRecord) Commit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.dead = cmp.Or(r.dead, r.fail); r.dead != nil {
+		return r.dead
+	}
 	r.committed = append(r.committed, r.pending...)
 	r.pending = nil
-	return r.fail
+	return nil
 }
 func (r *memRecord) Close() error { r.mu.Lock(); defer r.mu.Unlock(); r.closed = true; return nil }
 

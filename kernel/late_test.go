@@ -185,10 +185,9 @@ func TestAChangeOfAProcessThatEndsIsNotWrittenLate(t *testing.T) {
 	}
 }
 
-// A pause or its end that would not hold over a crash is not acknowledged as if it did. What is wanted holds until then.
-func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
-	s := newSys(t)
-	called := make(chan struct{}) // its own step writes nothing behind this: a pause cuts off a model, and no call
+// atTool starts a process that is in a call of its tool, so that it writes nothing itself: a pause cuts off a model, and no call.
+func atTool(s *sys) *Process {
+	called := make(chan struct{})
 	s.model = func(context.Context, vfs.Caller, int) (reply, error) {
 		return reply{Calls: []string{"tool {}"}}, nil
 	}
@@ -197,42 +196,129 @@ func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
 		<-ctx.Done()
 		return "", context.Cause(ctx)
 	}
-	pid := s.spawn()
-	p, _ := s.Process(pid)
-	rec := s.stores.of(p.UUID)
+	p, _ := s.Process(s.spawn())
 	<-called
+	return p
+}
+
+// heldStore is a store whose records wait in the commit of a marker until they are told how it ends.
+type heldStore struct {
+	*memStore
+	marker string
+	at     chan struct{} // a commit waits
+	ends   chan error
+}
+
+type heldRecord struct {
+	*memRecord
+	of *heldStore
+}
+
+func (h *heldStore) Create(id types.UUID) (Recorder, error) {
+	r, err := h.memStore.Create(id)
+	if err != nil {
+		return nil, err
+	}
+	return heldRecord{r.(*memRecord), h}, nil
+}
+
+func (r heldRecord) Commit() error {
+	r.mu.Lock()
+	held := len(r.pending) > 0 && r.pending[0].Marker != nil && r.pending[0].Marker.Name == r.of.marker
+	r.mu.Unlock()
+	if held {
+		r.of.at <- struct{}{}
+		err := <-r.of.ends
+		r.mu.Lock()
+		r.fail = err
+		r.mu.Unlock()
+	}
+	return r.memRecord.Commit()
+}
+
+// Who asks for what somebody else is just writing is told that it holds when it is written, and not before.
+func TestASecondPauseHoldsNoSoonerThanTheFirst(t *testing.T) {
+	full := types.Errorf(types.ErrStorage, "Commit", "steps.jsonl", "no space left on device")
+	for marker, sig := range map[string]types.Signal{step.MarkerPause: types.SIGPAUSE, step.MarkerResume: types.SIGRESUME} {
+		for name, outcome := range map[string]error{"written": nil, "not written": full} {
+			t.Run(marker+", "+name, func(t *testing.T) {
+				h := &heldStore{marker: marker, at: make(chan struct{}, 1), ends: make(chan error)}
+				s := newSys(t, func(c *Config) { h.memStore = c.Store.(*memStore); c.Store = h })
+				p := atTool(s)
+				if sig == types.SIGRESUME {
+					if err := s.Signal(p.PID, types.SIGPAUSE); err != nil {
+						t.Fatal(err)
+					}
+				}
+				first, second := make(chan error, 1), make(chan error, 1)
+				go func() { first <- s.Signal(p.PID, sig) }()
+				<-h.at
+				go func() { second <- s.Signal(p.PID, sig) }()
+				for range 100 { // it comes to where it waits
+					runtime.Gosched()
+				}
+				select {
+				case err := <-second:
+					t.Errorf("%v before it is written: %v", sig, err)
+					second <- err
+				default:
+				}
+				h.ends <- outcome
+				for who, got := range map[string]error{"first": <-first, "second": <-second} {
+					if types.CodeOf(got) != types.CodeOf(outcome) {
+						t.Errorf("the %s is told %v", who, got)
+					}
+				}
+				if n := strings.Count(s.stores.of(p.UUID).kinds(), marker); outcome == nil && n != 1 {
+					t.Errorf("it is written %d times", n)
+				}
+				if err := s.Signal(p.PID, types.SIGKILL); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.WaitInfo(t.Context(), p.PID); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// A pause or its end that would not hold over a crash is not acknowledged as if it did. What is wanted holds until then.
+func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
+	s := newSys(t)
+	p := atTool(s)
+	pid, rec := p.PID, s.stores.of(p.UUID)
 	full := func(err error) { rec.mu.Lock(); rec.fail = err; rec.mu.Unlock() }
 	signals := map[string]func(types.Signal) error{
 		"Signal":     func(sig types.Signal) error { return s.Signal(pid, sig) },
 		"SignalTree": func(sig types.Signal) error { _, err := s.SignalTree(pid, sig); return err },
 	}
-	for name, signal := range signals {
+	written := rec.kinds()
+	for _, room := range []bool{false, true} { // its record takes nothing more, also if there is room again
 		full(types.Errorf(types.ErrStorage, "Commit", "steps.jsonl", "no space left on device"))
-		for sig, paused := range map[types.Signal]bool{types.SIGPAUSE: true, types.SIGRESUME: false} {
-			if sig == types.SIGRESUME { // of one that is paused
-				_ = signal(types.SIGPAUSE)
-			}
-			for range 2 { // who asks again is not told that it holds
-				err := signal(sig)
-				if types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "would not hold over a crash") {
-					t.Errorf("%s %v: %v", name, sig, err)
+		if room {
+			full(nil)
+		}
+		for name, signal := range signals {
+			for sig, paused := range map[types.Signal]bool{types.SIGPAUSE: true, types.SIGRESUME: false} {
+				if sig == types.SIGRESUME { // of one that is paused
+					_ = signal(types.SIGPAUSE)
 				}
+				for range 2 { // who asks again is not told that it holds
+					err := signal(sig)
+					if types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "would not hold over a crash") {
+						t.Errorf("%s %v, with room again %v: %v", name, sig, room, err)
+					}
+				}
+				if i, err := s.Info(pid); err != nil || i.Paused != paused {
+					t.Errorf("%s %v: %+v %v", name, sig, i, err)
+				}
+				_ = signal(types.SIGRESUME)
 			}
-			if i, err := s.Info(pid); err != nil || i.Paused != paused {
-				t.Errorf("%s %v: %+v %v", name, sig, i, err)
-			}
-			_ = signal(types.SIGRESUME)
 		}
-		_ = signal(types.SIGPAUSE)
-		written := len(rec.kinds())
-		full(nil)
-		if err := signal(types.SIGPAUSE); err != nil { // it is paused already, and now that holds
-			t.Errorf("%s, with room again: %v", name, err)
-		}
-		if s := rec.kinds()[written:]; !strings.HasSuffix(s, step.MarkerPause) {
-			t.Errorf("%s, with room again: written %q", name, s)
-		}
-		_ = signal(types.SIGRESUME)
+	}
+	if is := rec.kinds(); is != written {
+		t.Errorf("written %q, and before %q", is, written)
 	}
 	if err := s.Signal(pid, types.SIGKILL); err != nil {
 		t.Error(err)

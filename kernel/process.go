@@ -45,10 +45,9 @@ type Process struct {
 
 	rec        Recorder
 	small      smallFile
-	unmarked   atomic.Bool // the pause that it is in, or the end of its last one, could not be written
-	activating sync.Mutex  // one skill after the other
-	files      snapshots   // exclusive to the process's goroutine while it runs
-	answered   time.Time   // when the answer in hand was asked for; exclusive likewise
+	activating sync.Mutex // one skill after the other
+	files      snapshots  // exclusive to the process's goroutine while it runs
+	answered   time.Time  // when the answer in hand was asked for; exclusive likewise
 
 	rel relations // guarded by table.mu
 

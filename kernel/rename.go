@@ -8,10 +8,14 @@ import (
 	"rnix/types"
 )
 
-// smallFile orders what is written of a process outside its records, and its names: the last that is written is the newest.
+// smallFile orders what is written of a process outside its records, its names and its pauses: the last that is written is the newest.
 type smallFile struct {
 	mu   sync.Mutex
 	last bool // +checklocks:mu
+	// What its record says: it is paused.
+	paused bool // +checklocks:mu
+	// That could not be written, and the record may say this or that.
+	unsure bool // +checklocks:mu
 }
 
 // Rename gives a process that runs another name, durably, and returns the one that it had; an empty name takes it away. One whose record is

@@ -50,6 +50,33 @@ func (s *saver) mark(p *Process, write func() error, change func()) error {
 	return nil
 }
 
+// markPause writes a pause or its end into the record and the small file, as the gate stands when its turn has come, and returns which. What the record says
+// already is not written again.
+func (s *saver) markPause(p *Process) (shut bool, err error) {
+	p.small.mu.Lock()
+	defer p.small.mu.Unlock()
+	if _, shut = p.gate.Since(); p.small.unsure || p.small.paused != shut {
+		m := step.Marker{Name: step.MarkerResume, PID: p.PID}
+		if shut {
+			m.Name = step.MarkerPause
+		}
+		err = mark(p, m)
+		if p.small.paused, p.small.unsure = shut, err != nil; err != nil {
+			return shut, err
+		}
+	}
+	s.saveLocked(p)
+	return shut, nil
+}
+
+// marked reports whether the record says of a pause what the gate does, once those have written who are at it.
+func (s *saver) marked(p *Process) bool {
+	p.small.mu.Lock()
+	defer p.small.mu.Unlock()
+	_, shut := p.gate.Since()
+	return !p.small.unsure && p.small.paused == shut
+}
+
 // saveLocked is save with the small file held.
 //
 // +checklocks:p.small.mu

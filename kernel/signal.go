@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/kernel/internal/sigset"
 	"rnix/types"
 )
@@ -125,10 +124,10 @@ func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) error {
 }
 
 // pause shuts the gate: the loop stops before its next model call or action. OS children are frozen
-// at once. A second pause does nothing but to write what could not be written. An error is that of followGate.
+// at once. An error is that of followGate, also of a second pause, which does nothing else.
 func (s *signaller) pause(p *Process, now time.Time) error {
 	if !p.gate.Shut(now) {
-		return s.markAgain(p)
+		return s.awaitMark(p)
 	}
 	p.mu.Lock()
 	cutOff := p.cutOff
@@ -142,12 +141,12 @@ func (s *signaller) pause(p *Process, now time.Time) error {
 	return err
 }
 
-// resume opens the gate. A resume of a process that is not paused does nothing but to write what could not be written. An error is that of followGate.
+// resume opens the gate. An error is that of followGate, also of a resume of a process that is not paused, which does nothing else.
 func (s *signaller) resume(p *Process, now time.Time) error {
 	s.table.free(p)
 	d, was := p.gate.Open(now)
 	if !was {
-		return s.markAgain(p)
+		return s.awaitMark(p)
 	}
 	err := s.followGate(p)
 	checkClock(p)
@@ -156,9 +155,10 @@ func (s *signaller) resume(p *Process, now time.Time) error {
 	return err
 }
 
-// markAgain is followGate for a process whose gate stands as it is wanted already: who was told that it would not hold is told so again, until it does.
-func (s *signaller) markAgain(p *Process) error {
-	if !p.unmarked.Load() {
+// awaitMark is followGate for a process whose gate stands as it is wanted already. Who has moved it may be at writing that, and may fail: nobody is told that
+// a pause holds before its record says so. Of a record that could not be written each is told, until the run ends: its writer writes no more.
+func (s *signaller) awaitMark(p *Process) error {
+	if !s.saves.keeps || s.saves.marked(p) {
 		return nil
 	}
 	return s.followGate(p)
@@ -191,15 +191,7 @@ func (s *signaller) markGate(p *Process) (shut bool, err error) {
 	if _, shut = p.gate.Since(); !s.saves.keeps || p.State() >= types.StateZombie {
 		return shut, nil
 	}
-	err = s.saves.mark(p, func() error {
-		m := step.Marker{Name: step.MarkerResume, PID: p.PID}
-		if _, shut = p.gate.Since(); shut {
-			m.Name = step.MarkerPause
-		}
-		err := mark(p, m)
-		p.unmarked.Store(err != nil)
-		return err
-	}, func() {})
+	shut, err = s.saves.markPause(p)
 	if err == nil || p.State() >= types.StateZombie { // it has ended meanwhile, and its record is closed
 		return shut, nil
 	}
