@@ -283,7 +283,7 @@ func TestASecondPauseHoldsNoSoonerThanTheFirst(t *testing.T) {
 	}
 }
 
-// A pause or its end that would not hold over a crash is not acknowledged as if it did. What is wanted holds until then.
+// A pause or its end that would not hold over the end of the daemon is not acknowledged as if it did. What is wanted holds until then.
 func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
 	s := newSys(t)
 	p := atTool(s)
@@ -306,7 +306,7 @@ func TestAPauseThatCannotBeWrittenIsAnError(t *testing.T) {
 				}
 				for range 2 { // who asks again is not told that it holds
 					err := signal(sig)
-					if types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "would not hold over a crash") {
+					if types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "would not hold over the end of the daemon") {
 						t.Errorf("%s %v, with room again %v: %v", name, sig, room, err)
 					}
 				}

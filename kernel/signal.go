@@ -100,7 +100,7 @@ var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sig
 
 func outcome(a sigset.Action) string { return outcomes[a] }
 
-// act does what was decided, as of now. No lock is held. An error says that it is done, and would not hold over a crash.
+// act does what was decided, as of now. No lock is held. An error says that it is done, and would not hold over the end of the daemon.
 func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) error {
 	switch d.Action {
 	case sigset.Handle:
@@ -166,7 +166,7 @@ func (s *signaller) awaitMark(p *Process) error {
 
 // followGate freezes or thaws the OS children of a process, as its gate stands, and makes the pause or
 // its end durable. A pause and a resume may cross, and what came first may act last: so it looks again
-// until what it did is what is wanted. What could not be written is an error: the gate is as it was wanted, until a crash.
+// until what it did is what is wanted. What could not be written is an error: the gate is as it was wanted, until the daemon ends.
 func (s *signaller) followGate(p *Process) error {
 	if !s.gatesAreFollowed() {
 		return nil
@@ -185,7 +185,7 @@ func (s *signaller) gatesAreFollowed() bool {
 	return s.saves.keeps || s.lifecycle != Lifecycle(NoLifecycle{})
 }
 
-// markGate writes a pause or its end into the record, so that it holds over a crash, and returns which. It looks when its turn has come: else what was
+// markGate writes a pause or its end into the record, so that it holds over the end of the daemon, and returns which. It looks when its turn has come: else what was
 // wanted before could be written behind what somebody was told is done.
 func (s *signaller) markGate(p *Process) (shut bool, err error) {
 	if _, shut = p.gate.Since(); !s.saves.keeps || p.State() >= types.StateZombie {
@@ -197,7 +197,7 @@ func (s *signaller) markGate(p *Process) (shut bool, err error) {
 	}
 	s.saves.storageError(p, err)
 	is := map[bool]string{true: "it is paused", false: "it works on"}[shut]
-	return shut, &types.SyscallError{Syscall: "Signal", PID: p.PID, Code: types.CodeOf(err), Err: fmt.Errorf("%s, but that could not be written down, and would not hold over a crash of the daemon: %w", is, err)}
+	return shut, &types.SyscallError{Syscall: "Signal", PID: p.PID, Code: types.CodeOf(err), Err: fmt.Errorf("%s, but that could not be written down, and would not hold over the end of the daemon: %w", is, err)}
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).

@@ -108,7 +108,7 @@ func (d *Service) signal(_ context.Context, peer *ipc.Peer, req ipc.GroupSignalR
 		case "":
 			r.Affected += n
 		case types.ErrNotFound: // it has ended meanwhile
-		default: // of a pause that would not hold over a crash; the others get it all the same
+		default: // of a pause that would not hold over the end of the daemon; the others get it all the same
 			unheld = cmp.Or(unheld, err)
 		}
 	}

@@ -141,7 +141,7 @@ func TestSignalOfAnAgentSparesThoseOfAGroupThatAreNotItsOwn(t *testing.T) {
 	}
 }
 
-// What ended meanwhile is no error; a signal that would not hold over a crash is one, and the others get it all the same.
+// What ended meanwhile is no error; a signal that would not hold over the end of the daemon is one, and the others get it all the same.
 func TestAGroupIsToldWhenASignalWouldNotHold(t *testing.T) {
 	k := &table{members: map[types.PGID][]types.PID{1: {1, 2, 3}}, fails: map[types.PID]error{1: types.Errorf(types.ErrNotFound, "Signal", "", "no such process")}}
 	s := &Service{Kernel: k, Callers: k}
