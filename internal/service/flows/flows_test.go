@@ -83,6 +83,28 @@ func TestANodeIsDoneAgainHoweverOftenItsRunIsOpened(t *testing.T) {
 	}
 }
 
+// Nodes do not stay suspended for a record that cannot be written, and who asks is told.
+func TestARunWhoseResumeCannotBeWrittenGoesOnWithItsNodes(t *testing.T) {
+	full := types.Errorf(types.ErrStorage, "Signal", "", "no space left on device")
+	for _, unwritten := range []string{"", "1", "one", "two"} {
+		w := workflow(t, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "one"}, Suspended: true}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "two"}, Suspended: true},
+			step.ProcInfo{ProcStatus: types.ProcStatus{Name: "bad"}, Suspended: true})
+		w.unwritten, w.broken = map[string]error{unwritten: full}, map[string]error{"bad": errors.New("no key")}
+		var nodes []run.Node
+		for n := range byte(3) {
+			nodes = append(nodes, run.Node{Status: compose.Status{Key: compose.Key{Node: w.disk[id(n+2)].Name, Index: -1}, Phase: compose.Suspended, UUID: id(n + 2)}})
+		}
+		resp := ipc.ComposeUpResponse{PID: 1}
+		err := (resumer{w.service().runs(), w, finder{w}, starts{w}, w}).letGo(t.Context(), nodes, &ipc.ResumeRequest{}, &resp)
+		if (types.CodeOf(err) == types.ErrStorage) != (unwritten != "") || !slices.Equal(w.done, []string{"SIGRESUME 1", "resume one", "resume two"}) {
+			t.Errorf("%q cannot be written: %q, %v", unwritten, w.done, err)
+		}
+		if !slices.Equal(resp.Warnings, []string{"bad stays suspended: no key"}) {
+			t.Errorf("%q cannot be written: %q", unwritten, resp.Warnings)
+		}
+	}
+}
+
 func TestEverythingWrongWithAWorkflowIsSaidBeforeAnythingStarts(t *testing.T) {
 	w := &world{broken: map[string]error{"ghost": types.Errorf(types.ErrNotFound, "Spawn", "ghost", "no such agent"), "tree": types.Errorf(types.ErrConflict, "Worktree", "b", "the branch is there already")}}
 	_, err := w.service().Up(t.Context(), nil, ipc.ComposeUpRequest{File: "f.yaml", Cwd: t.TempDir(), Text: "agents:\n  a: {intent: x, agent: ghost}\n  b: {intent: x, cwd: gone}\n  c: {intent: x, worktree: {branch: b}}\n  d: {intent: x, agent: \"${item}\", foreach: [ghost]}\n"})

@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -92,24 +93,30 @@ func (s resumer) thawed(ctx context.Context, t *service.Target, req *ipc.Compose
 		}
 		return resp, busy("it is running already; see it with `rnix compose ps " + t.Live.Name + "`")
 	}
-	if _, err := s.kernel.SignalTree(t.PID, types.SIGRESUME); err != nil {
-		return resp, err
-	}
-	s.wakeNodes(ctx, nodes, on, &resp)
-	return resp, nil
+	err := s.letGo(ctx, nodes, on, &resp)
+	return resp, err
 }
 
-// wakeNodes lets the suspended ones of nodes go on, and says of which that failed.
-func (s resumer) wakeNodes(ctx context.Context, nodes []run.Node, on *ipc.ResumeRequest, resp *ipc.ComposeUpResponse) {
+// letGo ends the pause of a run that lives, and the wait of the suspended ones of its nodes; it says of which that failed. STORAGE: they go on, and that would
+// not hold over the end of the daemon.
+func (s resumer) letGo(ctx context.Context, nodes []run.Node, on *ipc.ResumeRequest, resp *ipc.ComposeUpResponse) error {
+	_, lost := s.kernel.SignalTree(resp.PID, types.SIGRESUME)
+	if lost != nil && types.CodeOf(lost) != types.ErrStorage {
+		return lost
+	}
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Phase != compose.Suspended || !s.runs.suspended(n.UUID) {
 			continue
 		}
-		if _, err := s.stored.Resume(ctx, n.UUID, on); err != nil && types.CodeOf(err) != types.ErrConflict {
+		switch pid, err := s.stored.Resume(ctx, n.UUID, on); {
+		case pid != 0:
+			lost = cmp.Or(lost, err)
+		case err != nil && types.CodeOf(err) != types.ErrConflict:
 			resp.Warnings = append(resp.Warnings, n.Key.String()+" stays suspended: "+err.Error())
 		}
 	}
+	return lost
 }
 
 // again resumes a run that is only on disk.

@@ -129,7 +129,8 @@ type Stored interface {
 	Pause(ctx context.Context, id types.UUID) error
 	// CheckResume refuses a request to resume that cannot be meant.
 	CheckResume(req *ipc.ResumeRequest) error
-	// Resume resumes a suspended history as it is, with those that wait for it or that it waits for. CONFLICT: another client was quicker.
+	// Resume resumes a suspended history as it is, with those that wait for it or that it waits for. CONFLICT: another client was quicker. STORAGE, with a PID:
+	// it goes on, and the end of a pause would not hold over the end of the daemon. So of ResumeRun.
 	Resume(ctx context.Context, id types.UUID, how *ipc.ResumeRequest) (types.PID, error)
 	// ResumeRun resumes the history of a workflow, and what is suspended above it.
 	ResumeRun(ctx context.Context, id types.UUID, how *ipc.ResumeRequest, r Revival) (ipc.ResumeResponse, error)

@@ -31,6 +31,8 @@ type world struct {
 	states map[types.UUID]*recovery.State
 	broken map[string]error // what cannot be started: agents, directories, supervisors
 
+	unwritten map[string]error // of whom it cannot be written that their pause has ended
+
 	opened  int // how often a history is opened until its process is started
 	started []string
 	done    []string // what was done to which process
@@ -93,6 +95,21 @@ func (w *world) Dismiss(_ context.Context, id types.UUID, _ string) error {
 func (w *world) Pause(_ context.Context, id types.UUID) error {
 	w.done = append(w.done, "pause "+w.disk[id].Name)
 	return nil
+}
+
+// Resume resumes what is not broken.
+func (w *world) Resume(_ context.Context, id types.UUID, _ *ipc.ResumeRequest) (types.PID, error) {
+	name := w.disk[id].Name
+	if err := w.broken[name]; err != nil {
+		return 0, err
+	}
+	w.done = append(w.done, "resume "+name)
+	return w.disk[id].PID, w.unwritten[name]
+}
+
+func (w *world) SignalTree(pid types.PID, sig types.Signal) (int, error) {
+	w.done = append(w.done, sig.String()+" "+pid.String())
+	return 1, w.unwritten[pid.String()]
 }
 
 func (w *world) CheckResume(*ipc.ResumeRequest) error { return nil }

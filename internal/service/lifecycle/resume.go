@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -111,16 +112,16 @@ func liveResponse(t *service.Target, seq uint64) ipc.ResumeResponse {
 }
 
 // thaw lets a paused process go on that is in the kernel's table, and the paused processes above it: those
-// below top, if an agent asks for it, or all.
+// below top, if an agent asks for it, or all. STORAGE: they do, and one of them would not over the end of the daemon.
 func (d *resumes) thaw(t service.Target, top types.PID) (ipc.ResumeResponse, error) {
 	resp := liveResponse(&t, d.Seq())
-	if err := d.Kernel.Signal(t.PID, types.SIGRESUME); err != nil {
-		return resp, err
+	err := d.Kernel.Signal(t.PID, types.SIGRESUME)
+	if goesOn(err) && t.PID != top {
+		var above error
+		resp.Woken, above = d.chain.thawAbove(t.Live.PPID, top)
+		err = cmp.Or(err, above)
 	}
-	if t.PID != top {
-		resp.Woken = d.chain.thawAbove(t.Live.PPID, top)
-	}
-	return resp, nil
+	return resp, err
 }
 
 // byItself answers who asks for a process that went on by itself when the daemon started, the first time: it runs, or

@@ -14,7 +14,8 @@ import (
 )
 
 // family lets a process and all below it go on that stand still, wherever they lie. Those that lie on disk are there before any of them begins: so
-// each finds those for which it waits, and those that it waits for find their parent. The pauses of those above end last.
+// each finds those for which it waits, and those that it waits for find their parent. The pauses of those above end last. STORAGE, with a PID of a
+// process that is there: they go on, and one of them would not over the end of the daemon.
 func (d *resumes) family(ctx context.Context, t service.Target, req *ipc.ResumeRequest) (ipc.ResumeResponse, error) {
 	var resp ipc.ResumeResponse
 	var err error
@@ -56,11 +57,14 @@ func (d *resumes) family(ctx context.Context, t service.Target, req *ipc.ResumeR
 		}
 		resp.Woken = woken
 	}
-	moved, refused := 0, error(nil)
+	moved, refused, lost := 0, error(nil), error(nil)
 	for _, m := range d.Names.Family(t)[1:] {
 		if m.Place() == service.Runs {
-			if m.Live.Paused && !slices.Contains(reached, m.PID) && goesOn(d.Kernel.Signal(m.PID, types.SIGRESUME)) {
-				resp.Woken = append(resp.Woken, m.PID)
+			if !m.Live.Paused || slices.Contains(reached, m.PID) {
+				continue
+			}
+			if err := d.Kernel.Signal(m.PID, types.SIGRESUME); goesOn(err) {
+				resp.Woken, lost = append(resp.Woken, m.PID), cmp.Or(lost, err)
 			}
 			continue
 		}
@@ -82,13 +86,15 @@ func (d *resumes) family(ctx context.Context, t service.Target, req *ipc.ResumeR
 		return resp, refused
 	}
 	resp.Affected, err = d.Kernel.SignalTree(resp.PID, types.SIGRESUME) // below one that is paused, all that are launched are too
-	if goesOn(err) {
-		resp.Woken = append(resp.Woken, d.chain.thawAbove(above, 0)...)
+	if !goesOn(err) {
+		return resp, err
 	}
-	return resp, err
+	woken, uplost := d.chain.thawAbove(above, 0)
+	resp.Woken = append(resp.Woken, woken...)
+	return resp, cmp.Or(err, lost, uplost)
 }
 
-// goesOn reports whether a process goes on that was sent SIGRESUME: that it does may not be written, and then would not hold over a crash.
+// goesOn reports whether a process goes on that was sent SIGRESUME: that it does may not be written, and then would not hold over the end of the daemon.
 func goesOn(err error) bool { return err == nil || types.CodeOf(err) == types.ErrStorage }
 
 // member resumes one history of a family, as it is. CONFLICT: it has ended meanwhile, or somebody was quicker.

@@ -26,7 +26,8 @@ type Resumer struct {
 
 // Continued goes on with a history, and with those that wait for it or that it waits for. still is asked
 // once nobody else can change the history, for who has not been asked by a person: a history that is not
-// as it was is CONFLICT, and what a person has paused stays so.
+// as it was is CONFLICT, and what a person has paused stays so. STORAGE, with the PID of its run: it goes on, and the end of a pause would not hold over
+// the end of the daemon.
 func (d *Resumer) Continued(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
 	hold := make(chan struct{})
 	defer close(hold) // all of them are there, or will not be
@@ -54,14 +55,17 @@ func (d *Resumer) Continued(ctx context.Context, id types.UUID, req *ipc.ResumeR
 		return resp, err
 	}
 	if still == nil { // not before it is there: who waits for it would end without it
-		_ = d.Kernel.Signal(resp.PID, types.SIGRESUME) // below a parent that is paused, it is too
-		woken = append(woken, d.thawAbove(live, 0)...)
+		if err = d.Kernel.Signal(resp.PID, types.SIGRESUME); types.CodeOf(err) != types.ErrStorage { // below a parent that is paused, it is too
+			err = nil // it has ended meanwhile
+		}
+		thawed, lost := d.thawAbove(live, 0)
+		woken, err = append(woken, thawed...), cmp.Or(err, lost)
 	}
 	resp.Woken = append(woken, d.wakeBelow(ctx, a.State, req, hold)...)
 	for _, s := range above { // they wait for others too
 		resp.Woken = append(resp.Woken, d.wakeBelow(ctx, s, launch.OnlyOn(req), hold)...)
 	}
-	return resp, nil
+	return resp, err
 }
 
 // partTime is how long a resume waits for a parent to be suspended. One that has other children to wait
@@ -192,19 +196,22 @@ func (d *Resumer) ReviveChild(ctx context.Context, parent *kernel.Process, id ty
 	return resp.PID, nil
 }
 
-// thawAbove ends the pauses of a process and of those above it, up to top, and returns which of them were paused.
-func (d *Resumer) thawAbove(pid, top types.PID) (woken []types.PID) {
+// thawAbove ends the pauses of a process and of those above it, up to top, and returns which of them were paused. lost is the first error of those that go
+// on, but would not over the end of the daemon.
+func (d *Resumer) thawAbove(pid, top types.PID) (woken []types.PID, lost error) {
 	for pid != 0 && pid != top && len(woken) < service.MaxAncestors {
 		i, err := d.Kernel.Info(pid)
 		if err != nil {
 			break
 		}
-		if i.Paused && goesOn(d.Kernel.Signal(pid, types.SIGRESUME)) {
-			woken = append(woken, pid)
+		if i.Paused {
+			if err = d.Kernel.Signal(pid, types.SIGRESUME); goesOn(err) {
+				woken, lost = append(woken, pid), cmp.Or(lost, err)
+			}
 		}
 		pid = i.PPID
 	}
-	return woken
+	return woken, lost
 }
 
 // Revival decides how a workflow is resumed.
@@ -217,7 +224,7 @@ type Revival interface {
 	Begun(wake func(id types.UUID) bool)
 }
 
-// ResumeRun resumes the history of a workflow, and what is suspended above it.
+// ResumeRun resumes the history of a workflow, and what is suspended above it. STORAGE, with the PID of its run: as of Continued.
 func (d *Resumer) ResumeRun(ctx context.Context, id types.UUID, how *ipc.ResumeRequest, r Revival) (ipc.ResumeResponse, error) {
 	hold := make(chan struct{})
 	defer close(hold) // the run looks for its nodes when all of them are there
@@ -253,10 +260,10 @@ func (d *Resumer) ResumeRun(ctx context.Context, id types.UUID, how *ipc.ResumeR
 	if err != nil {
 		return resp, err
 	}
-	_ = d.thawAbove(above, 0)
+	_, lost := d.thawAbove(above, 0)
 	r.Begun(func(id types.UUID) bool {
 		_, _, ok := d.quietly(ctx, id, launch.OnlyOn(how), hold)
 		return ok
 	})
-	return resp, nil
+	return resp, lost
 }
