@@ -114,7 +114,7 @@ func (d *signaller) toFamily(ctx context.Context, op string, t *service.Target, 
 	var reached []types.PID // by the kernel, all at once: none is born meanwhile that does not get it
 	if t.Place() == service.Runs {
 		if reached, err = d.Kernel.Subtree(t.PID); err == nil {
-			if n, err = d.Kernel.SignalTree(t.PID, req.Signal); types.CodeOf(err) == types.ErrStorage { // it is done, and would not hold over a crash
+			if n, err = d.Kernel.SignalTree(t.PID, req.Signal); types.CodeOf(err) == types.ErrStorage { // it is done, and would not hold over the end of the daemon
 				held, err = err, nil
 			}
 			if err == nil {
@@ -124,10 +124,10 @@ func (d *signaller) toFamily(ctx context.Context, op string, t *service.Target, 
 		if err != nil {
 			return n, cmp.Or(held, err)
 		}
-	} else if err = d.toMember(ctx, op, t, req); err != nil {
-		return 0, err
-	} else {
+	} else if held = d.toMember(ctx, op, t, req); held == nil {
 		n = 1
+	} else if types.CodeOf(held) != types.ErrStorage {
+		return 0, held
 	}
 	late := time.Now().Add(goingOn)
 	for _, m := range d.Names.Family(*t)[1:] {
@@ -137,7 +137,7 @@ func (d *signaller) toFamily(ctx context.Context, op string, t *service.Target, 
 		switch err := d.insist(ctx, op, m, req, late); types.CodeOf(err) {
 		case "":
 			n++
-		case types.ErrConflict, types.ErrStorage: // somebody holds its record, or it would not hold over a crash: the others get it all the same
+		case types.ErrConflict, types.ErrStorage: // somebody holds its record, or it would not hold over the end of the daemon: the others get it all the same
 			held = cmp.Or(held, err)
 		case types.ErrCancelled:
 			if ctx.Err() != nil {
