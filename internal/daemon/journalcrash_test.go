@@ -205,7 +205,7 @@ func (y *diary) close() error {
 
 // save replaces the small file as the kernel does.
 func (y *diary) save(info step.ProcInfo) {
-	info.UUID, info.PID, info.Intent, info.ContextBudget, info.UpdatedAt = y.rec.ID, 7, "work", 1000, time.Now()
+	info.V, info.UUID, info.PID, info.Intent, info.WorkDir, info.ContextBudget, info.UpdatedAt = step.FormatVersion, y.rec.ID, 7, "work", "/w", 1000, time.Now()
 	if y.err == nil {
 		y.err = y.d.store.SaveInfo(info)
 	}
@@ -221,8 +221,11 @@ func (y *diary) end(name string, phase recovery.Phase, n int) {
 	y.ack(fmt.Sprintf("ended %s %s %s", y.rec.ID, phase, text))
 	y.close()
 	info := step.ProcInfo{State: types.StateDead, ProcStatus: types.ProcStatus{Step: n}, Suspended: true, Suspension: types.SuspendFor(types.SuspendOther, text)}
-	if phase == recovery.Ended {
+	switch {
+	case phase == recovery.Ended:
 		info.Suspended, info.SuspendReason, info.Exit, info.DeadAt = false, "", &types.ExitStatus{Reason: "done"}, time.Now()
+	case name == step.MarkerSuspended:
+		info.Exit = &types.ExitStatus{Code: types.ExitError}
 	}
 	y.save(info)
 	if phase == recovery.Ended && y.err == nil {

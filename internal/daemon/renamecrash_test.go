@@ -77,7 +77,8 @@ type noHolds struct{}
 
 func (noHolds) Hold(types.UUID) (release func(), err error) { return func() {}, nil }
 
-// listsAreRecorded checks that lists show what the records of a history have: name, state, pause and budget.
+// listsAreRecorded checks that lists show what the records of a history have: name, state, pause and budget. What is at rest for good is no more read by
+// each start.
 func listsAreRecorded(d *Daemon) error {
 	for _, info := range d.journal.Index().List() {
 		h, err := step.ReadHistory(context.Background(), d.journal, info.UUID)
@@ -98,8 +99,9 @@ func listsAreRecorded(d *Daemon) error {
 		if info.ContextBudget != is.ContextBudget || card.ContextBudget != is.ContextBudget {
 			return fmt.Errorf("it is shown with %d and %d tokens, and its records say %d", info.ContextBudget, card.ContextBudget, is.ContextBudget)
 		}
-		if over := is.State == types.StateDead && is.Exit != nil; over && (!info.Over() || !card.Over()) {
-			return fmt.Errorf("it is over, and shown as %s, its small file says %s", info.State, card.State)
+		life := h.Life()
+		if over := life.Phase == step.PhaseEnded || life.Phase == step.PhaseSuspended && life.Exit != nil && !life.Paused; info.Over() != over || card.Over() != over {
+			return fmt.Errorf("its records say that it is over %v, and it is shown as %s, its small file says %s", over, info.State, card.State)
 		}
 	}
 	return nil

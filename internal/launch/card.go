@@ -43,8 +43,8 @@ func (c *Cards) Crashes(s *recovery.State) int {
 	return s.Crashes
 }
 
-// Bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off; and shows of one that is suspended with an exit status,
-// as by its budget, what was set meanwhile.
+// Bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off, or that was just opened for a change; so it does with one
+// that is suspended with an exit status, as by its budget, and shows what was set of it meanwhile.
 func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
 	h, err := step.ReadHistory(ctx, c.Journal, info.UUID)
 	if err != nil {
@@ -55,12 +55,23 @@ func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
 	info = *c.Whole(&info) // which may be older than the line of the index
 	if life.Phase == step.PhaseEnded || life.Paused && info.PausedAt.IsZero() {
 		life.Put(&info)
-		c.Put(&info)
-		return
+	} else {
+		if life.Phase == step.PhaseSuspended && life.Exit != nil { // as a budget does that is used up
+			info.State = types.StateDead
+		}
+		if life.PutSet(&info); info.Over() == was.Over() && info.Name == was.Name && info.ContextBudget == was.ContextBudget && info.BudgetUSD == was.BudgetUSD {
+			return
+		}
 	}
-	if life.PutSet(&info); info.Name != was.Name || info.ContextBudget != was.ContextBudget || info.BudgetUSD != was.BudgetUSD { // it is suspended with an exit status, as a budget does that is used up
-		c.Put(&info)
+	if info.Over() { // no start looks at its records then, so power loss must leave them as they are shown
+		if err := c.Journal.Sync(info.UUID); err != nil {
+			if !durable.Unwritable(err) {
+				c.Note("history %s: %v", info.UUID, err)
+			}
+			return
+		}
 	}
+	c.Put(&info)
 }
 
 // Refreshed is the info of a history that is not running, made of its record, which is newer.

@@ -72,12 +72,15 @@ func (h *Stored) Pause(ctx context.Context, id types.UUID) error {
 		return err
 	}
 	defer a.Close()
-	if a.State.Phase == recovery.Ended || a.State.Paused && !info.PausedAt.IsZero() {
+	if a.State.Phase == recovery.Ended {
 		return nil
 	}
 	write := func() error { return a.Rec.Pause(info.PID) }
-	if a.State.Paused { // the daemon ended before lists said so
-		write = func() error { return nil }
+	if a.State.Paused { // by who may have been killed before it was synced
+		write = func() error { return h.Cards.Journal.Sync(id) }
+		if !info.PausedAt.IsZero() {
+			return write()
+		}
 	}
 	return h.Set(ctx, a, write, func(shown *step.ProcInfo) { *shown = h.Cards.Refreshed(*shown, a.Rec.State()) })
 }

@@ -172,8 +172,8 @@ func TestABudgetThatListsDoNotShowIsShownAtTheNextStart(t *testing.T) {
 	stale.State, stale.ContextBudget, stale.BudgetUSD = types.StateZombie, was.ContextBudget, was.BudgetUSD
 	w.l.Stored.Cards.Put(&stale)
 	w.l.Stored.Cards.Bury(t.Context(), *w.card(id))
-	if i := w.card(id); i.ContextBudget != was.ContextBudget+50 || i.BudgetUSD != was.BudgetUSD+1 {
-		t.Errorf("lists show %d tokens and $%v", i.ContextBudget, i.BudgetUSD)
+	if i := w.card(id); i.ContextBudget != was.ContextBudget+50 || i.BudgetUSD != was.BudgetUSD+1 || !i.Over() {
+		t.Errorf("lists show %d tokens and $%v of one that is %s", i.ContextBudget, i.BudgetUSD, i.State)
 	}
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 // Files is the Store of one machine: files below a data directory.
 type Files struct {
-	Journal
+	step.Journal
 	local *step.Local
 	place
 }
@@ -43,6 +44,22 @@ func over(l *step.Local) *Files {
 }
 
 var _ Opened = (*Files)(nil)
+
+// Discard implements Journal.
+func (f *Files) Discard(id types.UUID) error { return f.local.Discard(id) }
+
+// Sync implements Journal.
+func (f *Files) Sync(id types.UUID) error {
+	path := filepath.Join(f.dir(id), step.StepsFile)
+	file, err := f.fs.OpenFile(path, os.O_RDONLY, durable.FilePerm)
+	if err == nil {
+		err = errors.Join(file.Sync(), file.Close())
+	}
+	if err != nil {
+		return types.Errorf(types.ErrStorage, "Sync", path, "%w", err)
+	}
+	return nil
+}
 
 // Index implements Store.
 func (f *Files) Index() Index { return index{f.local.Index(), f.local} }

@@ -44,6 +44,8 @@ type Journal interface {
 	step.Journal
 	// Discard removes a history that nobody owns, all of it or, after an error or a crash, perhaps nothing. A missing one is no error.
 	Discard(id types.UUID) error
+	// Sync makes durable what can be read of a history: whoever wrote it may have been killed before it was.
+	Sync(id types.UUID) error
 }
 
 // Claim is the right to write below a data directory. *step.Claim is one.
