@@ -88,11 +88,17 @@ func pointer(path, word, from string) string {
 	return Resolved(target)
 }
 
-// Resolved returns a path without symbolic links, as far as it exists.
+// mostPath is how long a path may be. No system takes a longer one (Linux: PATH_MAX).
+const mostPath = 4096
+
+// Resolved returns a path without symbolic links, as far as it exists. One that no system takes stays as it is.
 func Resolved(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		abs = filepath.Clean(path)
+	}
+	if len(abs) > mostPath {
+		return abs
 	}
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
 		return real
