@@ -21,6 +21,8 @@ func inPlace(ctx context.Context, r *repo, conf plumbing.Config) bool {
 	_, named := conf.Local().Get("core.worktree") // as of a submodule: git has found this work tree by it
 	gitDir, common := plumbing.Resolved(r.gitDir), plumbing.Resolved(r.common)
 	switch {
+	case plumbing.Dir(r.root) != gitDir: // git has found the work tree by a .git elsewhere, as in a directory of it
+		return false
 	case info.IsDir():
 		if gitDir != at || common != at {
 			return false

@@ -100,6 +100,16 @@ func TestNobodyIsToldOfAnotherRepository(t *testing.T) {
 			t.Errorf("%s: told %s", name, got)
 		}
 	}
+	// One who may write only in a directory of a linked work tree has a repository there that claims the whole.
+	linked := filepath.Join(b.dir(), "w")
+	b.user(b.repo(map[string]string{"a": "a\n", "sub/b": "b\n"}), "worktree", "add", "-q", "--detach", linked)
+	b.write(linked, map[string]string{"secret name": ""})
+	sub := filepath.Join(linked, "sub")
+	b.user(sub, "init", "-q")
+	b.user(sub, "config", "core.worktree", linked)
+	if got := b.state(g, sub, nil); got != "" {
+		t.Errorf("a directory of a work tree is told %s", got)
+	}
 	// A submodule is a repository of its own, and lies in the one above.
 	repo := b.repo(map[string]string{"a": "a\n"})
 	b.user(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", b.repo(map[string]string{"lib": "l\n"}), "lib")
