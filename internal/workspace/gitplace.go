@@ -23,6 +23,8 @@ func inPlace(ctx context.Context, r *repo, conf plumbing.Config) bool {
 	switch {
 	case plumbing.Dir(r.root) != gitDir: // git has found the work tree by a .git elsewhere, as in a directory of it
 		return false
+	case !shares(gitDir, common): // it was another when git was asked
+		return false
 	case info.IsDir():
 		if gitDir != at || common != at {
 			return false
@@ -36,6 +38,12 @@ func inPlace(ctx context.Context, r *repo, conf plumbing.Config) bool {
 		}
 	}
 	return objectsInPlace(ctx, filepath.Join(common, "objects"))
+}
+
+// shares reports whether a git directory has a common directory by what it says now. One that cannot be read, as git could, may say anything.
+func shares(gitDir, common string) bool {
+	_, err := plumbing.ReadText(filepath.Join(gitDir, "commondir"))
+	return (err == nil || os.IsNotExist(err)) && plumbing.CommonOf(gitDir) == common
 }
 
 // linkless reports whether there is no link in a directory, which may be missing. Hooks, which are often one, do not count: none is run.

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rnix/internal/plumbing"
+	"rnix/internal/proc"
 )
 
 // TestNobodyIsToldOfAnotherRepository says that a .git that leads to another repository tells nothing of that one: who wrote it may not be able to read it.
@@ -115,6 +118,30 @@ func TestNobodyIsToldOfAnotherRepository(t *testing.T) {
 	b.user(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", b.repo(map[string]string{"lib": "l\n"}), "lib")
 	if got := b.state(g, filepath.Join(repo, "lib"), nil); !strings.Contains(got, "was checked out at") {
 		t.Errorf("of a submodule is told %q", got)
+	}
+}
+
+// TestARepositoryThatBecomesAnotherIsNotToldOf says that what git has said of a directory before does not count if its repository leads to another one since,
+// also without a box.
+func TestARepositoryThatBecomesAnotherIsNotToldOf(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	proc.Confine(b.opts.Procs, nil)
+	g := b.grove()
+	private := b.repo(map[string]string{"secret": "s\n"})
+	for name, text := range map[string]string{"plain": "", "with line ends that git leaves out": strings.Repeat("\n", plumbing.MostText)} {
+		dir := b.repo(map[string]string{"a": "a\n"})
+		if b.state(g, dir, nil) == "" {
+			t.Fatal("it is not told of at all")
+		}
+		b.write(dir, map[string]string{".git/commondir": filepath.Join(private, ".git") + "\n" + text})
+		if got := b.state(g, dir, nil); got != "" {
+			t.Errorf("%s: told %s", name, got)
+		}
+		b.write(dir, map[string]string{".git/commondir": "."}) // as a box leaves it to hold the name
+		if b.state(g, dir, nil) == "" {
+			t.Errorf("%s: what leads to itself is not told of", name)
+		}
 	}
 }
 
