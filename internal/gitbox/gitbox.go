@@ -63,7 +63,7 @@ func (s *Boxes) Box(spec proc.Spec) (proc.Box, error) {
 	if call.Starts == sandbox.StartsTools {
 		call.Tools = slices.Concat(call.Tools, sandbox.HomeTools(s.Home), directories(spec.Env))
 	}
-	plan, err := sandbox.MakePlan(call.Policy(git), host, sandbox.Disk{})
+	plan, err := sandbox.MakePlan(call.Policy(git), host, call.Files(sandbox.Disk{}))
 	return proc.Box{Plan: plan}, err
 }
 

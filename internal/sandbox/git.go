@@ -18,7 +18,7 @@ const (
 // GitCall is one run of git by Rnix itself. Its paths are absolute, clean and without symbolic links, as far as they exist.
 type GitCall struct {
 	Starts   Starts
-	Read     []string // trees that it reads, besides those of the system; nil = all
+	Read     []string // trees that it reads, besides those of the system; nil = all. A link that has come on the way to one since is not followed: see Files
 	Write    []string // trees that it writes
 	Programs []string // programs that it starts besides itself
 	Tools    []string // with StartsTools: trees with programs, besides those of the system
@@ -65,6 +65,25 @@ func (c GitCall) Policy(git GitProgram) Policy {
 		}
 	}
 	return p
+}
+
+// Files returns the file system by which the plan of a call is made: in what it alone reads no link is followed. Agents can put one there at any time,
+// and the system then refuses to open the box.
+func (c GitCall) Files(f Files) Files { return sealed{f, c.Read} }
+
+// sealed is a file system in which nothing on the way to some paths is a link.
+type sealed struct {
+	Files
+	paths []string
+}
+
+// Kind returns what a path is.
+func (s sealed) Kind(path string) Kind {
+	kind := s.Files.Kind(path)
+	if kind == Link && slices.ContainsFunc(s.paths, func(p string) bool { return within(p, path) }) {
+		return Other
+	}
+	return kind
 }
 
 // HomeTools returns the places below a home where tools are installed.

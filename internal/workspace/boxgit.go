@@ -66,9 +66,9 @@ func gitCall(base string, env []string, c call) *sandbox.GitCall {
 	return known(b)
 }
 
-// known leaves out what there is not, and follows links.
+// known leaves out what there is not, and follows links, but for those that have come on the way to what alone is read, since it was looked at.
 func known(b *sandbox.GitCall) *sandbox.GitCall {
-	for _, list := range []*[]string{&b.Write, &b.Agents, &b.Read} {
+	for _, list := range []*[]string{&b.Write, &b.Agents} {
 		*list = slices.DeleteFunc(*list, func(path string) bool { return path == "" })
 		for i, path := range *list {
 			(*list)[i] = plumbing.Resolved(path)

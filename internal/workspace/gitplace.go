@@ -10,34 +10,48 @@ import (
 	"rnix/internal/plumbing"
 )
 
-// inPlace reports whether a repository is that of the work tree by what both say, and all that git reads of it lies in it: agents can write most of a git
-// directory, and a link in it, or an alternate, can lead to another repository, which they may not read and would be told of.
-func inPlace(ctx context.Context, r *repo, conf plumbing.Config) bool {
+// inPlace returns a repository with its real paths, and whether it is that of the work tree by what both say, and all that git reads of it lies in it:
+// agents can write most of a git directory, and a link in it, or an alternate, can lead to another repository, which they may not read and would be told of.
+func inPlace(ctx context.Context, r *repo, conf plumbing.Config) (*repo, bool) {
+	is := &repo{root: r.root, gitDir: plumbing.Resolved(r.gitDir), common: plumbing.Resolved(r.common), format: r.format}
+	if !together(is, conf) {
+		return nil, false
+	}
+	for _, dir := range []string{is.gitDir, is.common} {
+		if !linkless(filepath.Join(dir, "reftable")) || !headInPlace(is.gitDir, dir) {
+			return nil, false
+		}
+	}
+	return is, objectsInPlace(ctx, filepath.Join(is.common, "objects"))
+}
+
+// together reports whether a work tree, its git directory and that of the repository lead to each other, and the files right in the latter two are there.
+// Their paths are real.
+func together(r *repo, conf plumbing.Config) bool {
 	at := filepath.Join(r.root, ".git")
 	info, err := os.Lstat(at)
 	if err != nil {
 		return false
 	}
 	_, named := conf.Local().Get("core.worktree") // as of a submodule: git has found this work tree by it
-	gitDir, common := plumbing.Resolved(r.gitDir), plumbing.Resolved(r.common)
 	switch {
-	case plumbing.Dir(r.root) != gitDir: // git has found the work tree by a .git elsewhere, as in a directory of it
+	case plumbing.Dir(r.root) != r.gitDir: // git has found the work tree by a .git elsewhere, as in a directory of it
 		return false
-	case !shares(gitDir, common): // it was another when git was asked
+	case !shares(r.gitDir, r.common): // it was another when git was asked
 		return false
 	case info.IsDir():
-		if gitDir != at || common != at {
+		if r.gitDir != at || r.common != at {
 			return false
 		}
-	case !info.Mode().IsRegular(), gitDir != common && plumbing.Registration(common, r.root) != gitDir, gitDir == common && !named:
+	case !info.Mode().IsRegular(), r.gitDir != r.common && plumbing.Registration(r.common, r.root) != r.gitDir, r.gitDir == r.common && !named:
 		return false
 	}
-	for _, dir := range []string{gitDir, common} {
-		if !linkless(dir) || !linkless(filepath.Join(dir, "info")) || !linkless(filepath.Join(dir, "reftable")) || !headInPlace(gitDir, dir) {
+	for _, dir := range []string{r.gitDir, r.common} {
+		if !linkless(dir) || !linkless(filepath.Join(dir, "info")) {
 			return false
 		}
 	}
-	return objectsInPlace(ctx, filepath.Join(common, "objects"))
+	return true
 }
 
 // shares reports whether a git directory has a common directory by what it says now. One that cannot be read, as git could, may say anything.
@@ -112,7 +126,7 @@ func objectsInPlace(ctx context.Context, objects string) bool {
 }
 
 // alone returns the environment of a git that looks at a repository, and what it reads: the repository, its work tree, and the files that the user's own
-// configuration names. That itself can lie anywhere, so what of it counts is handed in.
+// configuration names. That itself can lie anywhere, so what of it counts is handed in. The paths of the repository are real: see sandbox.GitCall.
 func alone(k *git, r *repo, conf plumbing.Config) (env, reads []string) {
 	config := filepath.Join(k.home, ".config")
 	for _, kv := range k.source {
@@ -120,9 +134,9 @@ func alone(k *git, r *repo, conf plumbing.Config) (env, reads []string) {
 			config = dir
 		}
 	}
-	reads = []string{r.root, r.gitDir, r.common, k.emptyHome()}
+	reads = []string{r.root, r.gitDir, r.common, plumbing.Resolved(k.emptyHome())}
 	if k.home != "" {
-		reads = append(reads, filepath.Join(config, "git", "ignore"), filepath.Join(config, "git", "attributes"))
+		reads = append(reads, plumbing.Resolved(filepath.Join(config, "git", "ignore")), plumbing.Resolved(filepath.Join(config, "git", "attributes")))
 	}
 	var own []plumbing.Setting
 	for _, e := range conf {
@@ -142,7 +156,7 @@ func alone(k *git, r *repo, conf plumbing.Config) (env, reads []string) {
 				value = filepath.Join(k.home, below)
 			}
 			if filepath.IsAbs(value) {
-				reads = append(reads, filepath.Clean(value))
+				reads = append(reads, plumbing.Resolved(value))
 			}
 		}
 	}

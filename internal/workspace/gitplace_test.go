@@ -200,7 +200,13 @@ func TestAGitThatIsToldOfReadsNothingElse(t *testing.T) {
 
 	p, err := g.survey.locate(t.Context(), b.id, repo)
 	must(t, err)
-	env, reads := alone(g.git, p.repo, nil)
+	conf, err := g.git.config(t.Context(), b.id, p.repo.gitDir, true)
+	must(t, err)
+	at, ok := inPlace(t.Context(), p.repo, conf)
+	if !ok {
+		t.Fatal("an honest one is not in its place")
+	}
+	env, reads := alone(g.git, at, conf)
 	head := strings.TrimSpace(b.user(private, "rev-parse", "HEAD"))
 	borrows(b, repo, private)
 	look := call{dir: repo, user: true, env: env, args: []string{"--git-dir=" + p.repo.gitDir, "rev-list", "--max-count=1", head, "--"}}
@@ -210,5 +216,15 @@ func TestAGitThatIsToldOfReadsNothingElse(t *testing.T) {
 	look.reads = reads
 	if out, err := g.git.run(t.Context(), b.id, look); err == nil {
 		t.Errorf("it has read %q", out)
+	}
+	for _, name := range []string{".git", ""} { // a link in the place of what was looked at
+		path := filepath.Join(repo, name)
+		must(t, os.Rename(path, path+".old"))
+		must(t, os.Symlink(filepath.Join(private, name), path))
+		if out, err := g.git.run(t.Context(), b.id, look); err == nil {
+			t.Errorf("by a link at %q it has read %q", name, out)
+		}
+		must(t, os.Remove(path))
+		must(t, os.Rename(path+".old", path))
 	}
 }

@@ -119,9 +119,12 @@ func stateOf(ctx context.Context, k *Grove, id types.UUID, dir string) *gitState
 	if err != nil || p.repo == nil {
 		return nil
 	}
-	r := p.repo
-	conf, err := k.git.config(ctx, id, r.gitDir, true)
-	if err != nil || dir != r.root && !strings.HasPrefix(dir, r.root+"/") || !inPlace(ctx, r, conf) {
+	conf, err := k.git.config(ctx, id, p.repo.gitDir, true)
+	if err != nil {
+		return nil
+	}
+	r, ok := inPlace(ctx, p.repo, conf)
+	if !ok || dir != r.root && !strings.HasPrefix(dir, r.root+"/") {
 		return nil
 	}
 	at := []string{"--git-dir=" + r.gitDir, "--work-tree=" + r.root}

@@ -55,7 +55,7 @@ type call struct {
 	user  bool     // with the user's own configuration; else with none but the repository's
 	mine  bool     // it runs the filters of that configuration; else no program
 	env   []string // what git is told by its environment besides, such as another index
-	reads []string // the trees that it reads, besides the system; nil = all
+	reads []string // the trees that it reads, besides the system, without links; nil = all
 	input []byte
 	args  []string
 }
