@@ -1,6 +1,7 @@
 package plumbing
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"os"
@@ -24,31 +25,44 @@ const (
 // heldName is what a name that is held takes up besides its bytes.
 const heldName = 64
 
-// pipe returns the first pipe at which a git waits; "" if there is none, or ctx has ended.
-func (w Where) pipe(ctx context.Context) string {
+// pipe returns the first pipe at which a git waits; nil if there is none, or ctx has ended.
+func (w Where) pipe(ctx context.Context) *PipeError {
 	p := pipes{ctx: ctx, left: mostEntries, room: mostNames, seen: map[string]bool{}}
-	if w.Top != "" {
-		p.add(lookAt{dir: Resolved(w.Top)})
-		p.repository(Dir(w.Top), 0)
+	gits, by := w.Gits, ""
+	if w.Ours != "" {
+		p.ours = Resolved(w.Ours)
 	}
-	for _, dir := range w.Gits {
-		p.repository(dir, 0)
+	if w.Top != "" {
+		p.top = Resolved(w.Top)
+		p.named = append(p.named, p.top)
+		gits, by = append([]string{Dir(p.top)}, gits...), filepath.Join(p.top, ".git")
+	}
+	for _, dir := range gits {
+		if dir != "" && IsDir(CommonOf(dir)) {
+			p.named = append(p.named, Resolved(dir), CommonOf(dir))
+		}
+	}
+	if p.top != "" {
+		p.add(lookAt{dir: p.top})
+	}
+	for _, dir := range gits {
+		p.repository(dir, by, 0)
 	}
 	p.look()
-	if rel, err := filepath.Rel(Resolved(w.Top), p.found); w.Top != "" && p.found != "" && err == nil && filepath.IsLocal(rel) {
-		return "./" + rel
-	}
 	return p.found
 }
 
 // pipes looks for one. What is to be looked through stands in a list: however long the way is on which links lead, none is inside of another.
 type pipes struct {
 	ctx   context.Context
+	top   string          // of the work tree; "" = none
+	ours  string          // see Where
+	named []string        // what is in these directories may be named: those that links and a .git lead to can be anybody's
 	left  int             // so many files and lines are looked at yet
 	room  int             // so many bytes of names are held yet
 	todo  []lookAt        // the last one is the next
 	seen  map[string]bool // git directories, and those of objects, that were added
-	found string
+	found *PipeError
 }
 
 // lookAt is a directory to look through. In a work tree only rules are what git opens without a look; in a git directory, also that of a repository in a
@@ -56,11 +70,12 @@ type pipes struct {
 type lookAt struct {
 	dir   string // without links
 	git   bool
-	leads int // so many links and alternates have led here
+	by    string // what has led out of the directories that may be named; "" = nothing
+	leads int    // so many links and alternates have led here
 }
 
 // over reports whether nothing more is looked at.
-func (p *pipes) over() bool { return p.found != "" || p.left < 0 || p.room < 0 || p.ctx.Err() != nil }
+func (p *pipes) over() bool { return p.found != nil || p.left < 0 || p.room < 0 || p.ctx.Err() != nil }
 
 // look looks through what is to be looked through.
 func (p *pipes) look() {
@@ -80,26 +95,48 @@ func (p *pipes) add(at lookAt) {
 }
 
 // repository adds a git directory and that of its repository.
-func (p *pipes) repository(dir string, leads int) {
+func (p *pipes) repository(dir, by string, leads int) {
 	if dir != "" {
-		p.git(dir, leads)
-		p.git(CommonOf(dir), leads)
+		p.git(dir, by, leads)
+		p.git(CommonOf(dir), by, leads)
 	}
 }
 
 // git adds a directory of a repository, once.
-func (p *pipes) git(dir string, leads int) {
+func (p *pipes) git(dir, by string, leads int) {
 	dir = Resolved(dir)
 	if leads > mostLeads || p.seen[dir] {
 		return
 	}
 	p.seen[dir] = true
 	p.room -= len(dir) + heldName
-	p.add(lookAt{dir, true, leads})
+	if p.mayName(dir) {
+		by = ""
+	}
+	p.add(lookAt{dir, true, by, leads})
+}
+
+// mayName reports whether a path may be named.
+func (p *pipes) mayName(path string) bool {
+	return slices.ContainsFunc(p.named, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+}
+
+// find notes a pipe, to which something may have led.
+func (p *pipes) find(path, by string) {
+	p.found = &PipeError{}
+	switch {
+	case p.mayName(path):
+		p.found.Path = path
+	case by != "" && p.mayName(by):
+		p.found.Path, p.found.leads = by, true
+	}
+	if rel, below := strings.CutPrefix(p.found.Path, p.top+"/"); p.top != "" && below {
+		p.found.Path = "./" + rel
+	}
 }
 
 // borrowed adds what the alternates of a directory of objects lead to.
-func (p *pipes) borrowed(objects string, leads int) {
+func (p *pipes) borrowed(objects, by string, leads int) {
 	b, err := Beginning(filepath.Join(objects, "info", "alternates"), MostText)
 	if err != nil {
 		return
@@ -115,7 +152,10 @@ func (p *pipes) borrowed(objects string, leads int) {
 		if !filepath.IsAbs(other) {
 			other = filepath.Join(objects, other)
 		}
-		p.git(other, leads+1)
+		if p.ours != "" && strings.HasPrefix(objects, p.ours+"/") {
+			p.named = append(p.named, Resolved(other))
+		}
+		p.git(other, by, leads+1)
 	}
 }
 
@@ -148,10 +188,10 @@ func (p *pipes) entry(at lookAt, e fs.DirEntry) {
 	path := filepath.Join(at.dir, e.Name())
 	switch {
 	case !at.git && e.Name() == ".git":
-		p.repository(Dir(at.dir), at.leads)
+		p.repository(Dir(at.dir), path, at.leads)
 	case e.IsDir():
 		if !at.git || !p.seen[path] {
-			p.add(lookAt{path, at.git, at.leads})
+			p.add(lookAt{path, at.git, at.by, at.leads})
 		}
 	case at.git || slices.Contains(rulesFiles, e.Name()):
 		p.file(at, path, e.Type())
@@ -160,22 +200,20 @@ func (p *pipes) entry(at lookAt, e fs.DirEntry) {
 
 // file looks at a file that git opens, or at what a link in its place leads to.
 func (p *pipes) file(at lookAt, path string, kind fs.FileMode) {
-	link := kind == fs.ModeSymlink
-	if link {
+	real, by := path, cmp.Or(at.by, path)
+	if kind == fs.ModeSymlink {
 		info, err := os.Stat(path)
 		if err != nil {
 			return
 		}
-		kind = info.Mode().Type()
+		real, kind = Resolved(path), info.Mode().Type()
 	}
 	switch {
-	case kind == fs.ModeNamedPipe && link:
-		p.found = Resolved(path)
 	case kind == fs.ModeNamedPipe:
-		p.found = path
+		p.find(real, by)
 	case kind == fs.ModeDir && at.git:
-		p.git(path, at.leads+1)
+		p.git(real, by, at.leads+1)
 	case at.git && filepath.Base(path) == "alternates" && filepath.Base(at.dir) == "info":
-		p.borrowed(filepath.Dir(at.dir), at.leads)
+		p.borrowed(filepath.Dir(at.dir), by, at.leads)
 	}
 }

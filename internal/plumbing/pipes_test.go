@@ -24,14 +24,14 @@ func TestALongWayOfLinksIsFollowedAsFarAsGitCan(t *testing.T) {
 	if err := errors.Join(os.Mkdir(end, 0o700), syscall.Mkfifo(end+"/pipe", 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	look := func(from int) string {
-		return Where{Gits: []string{fmt.Sprintf("%s/d%d", dir, from)}}.pipe(t.Context())
+	look := func(from int) bool {
+		return Where{Gits: []string{fmt.Sprintf("%s/d%d", dir, from)}}.pipe(t.Context()) != nil
 	}
-	if got := look(0); got != "" {
-		t.Errorf("%d links are followed, to %s", leads, got)
+	if look(0) {
+		t.Errorf("%d links are followed", leads)
 	}
-	if got := look(leads - mostLeads); got != end+"/pipe" {
-		t.Errorf("%d links lead to %q", mostLeads, got)
+	if !look(leads - mostLeads) {
+		t.Errorf("%d links are not followed", mostLeads)
 	}
 }
 
@@ -63,13 +63,13 @@ func TestAlternatesWithoutEndAreNotFollowedForEver(t *testing.T) {
 		"ended":   {ctx: ended, left: mostEntries, room: mostNames},
 	} {
 		p.seen = map[string]bool{}
-		p.repository(dir, 0)
+		p.repository(dir, "", 0)
 		if p.look(); len(p.seen) > 1000 || len(p.todo) > 1000 || name == "ended" && len(p.seen) > 1 {
 			t.Errorf("%s: %d directories are remembered, %d are left", name, len(p.seen), len(p.todo))
 		}
 	}
 	p := &pipes{ctx: ended, left: mostEntries, room: mostNames, seen: map[string]bool{}}
-	if p.borrowed(filepath.Dir(filepath.Dir(one)), 0); len(p.seen) > 0 {
+	if p.borrowed(filepath.Dir(filepath.Dir(one)), "", 0); len(p.seen) > 0 {
 		t.Errorf("after the end of the git %d directories are remembered", len(p.seen))
 	}
 }

@@ -15,9 +15,18 @@ import (
 const Patience = 2 * time.Second
 
 // A PipeError says which file keeps a git from ending.
-type PipeError struct{ Path string }
+type PipeError struct {
+	Path  string // "" = it lies elsewhere than in the work tree and its repository
+	leads bool   // it only leads to the pipe, which lies elsewhere
+}
 
 func (e *PipeError) Error() string {
+	switch {
+	case e.Path == "":
+		return "git waits for ever at a pipe that is neither in its work tree nor in its repository: see what .git, and its configuration, lead to"
+	case e.leads:
+		return e.Path + " leads to a pipe, at which git waits for ever: remove it"
+	}
 	return e.Path + " is a pipe, at which git waits for ever: remove it"
 }
 
@@ -25,7 +34,8 @@ func (e *PipeError) Error() string {
 type Where struct {
 	Top  string
 	Gits []string
-	PID  int // of the git; 0 = not known, and less = it has not started
+	Ours string // a directory in which no agent writes: what repositories in it borrow may be named
+	PID  int    // of the git; 0 = not known, and less = it has not started
 }
 
 // Watch returns the context of a git that is about to start. Agents can put a pipe in the place of a file that git opens, at which it waits for whoever
@@ -49,8 +59,8 @@ func Watch(ctx context.Context, after time.Duration, where func() Where) (watche
 		defer close(looked)
 		for wait := after; pause(wait); wait *= 2 {
 			w := where()
-			path := w.pipe(watched)
-			if path == "" || w.PID < 0 {
+			found := w.pipe(watched)
+			if found == nil || w.PID < 0 {
 				continue
 			}
 			if before, known := spent(w.PID); known {
@@ -61,7 +71,7 @@ func Watch(ctx context.Context, after time.Duration, where func() Where) (watche
 					continue // it works, or is no more: it is another file's
 				}
 			}
-			cancel(&PipeError{path})
+			cancel(found)
 			return
 		}
 	}()

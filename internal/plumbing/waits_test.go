@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -104,8 +105,8 @@ func TestAPipeIsFoundWhereverGitReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := Resolved(t.TempDir())
 			want := write(t, dir)
-			if got := (Where{Top: dir}).pipe(t.Context()); got != want {
-				t.Errorf("%q, want %q", got, want)
+			if got := (Where{Top: dir}).pipe(t.Context()); got == nil || got.Path != want || got.leads {
+				t.Errorf("%v, want %q", got, want)
 			}
 		})
 	}
@@ -119,6 +120,44 @@ func TestAPipeIsFoundWhereverGitReads(t *testing.T) {
 			t.Error("what is made later is not found")
 		}
 	})
+}
+
+// A pipe to which a repository leads, and which is not in it, is not named, nor what is beside it: an agent may not be allowed to see it.
+func TestAPipeElsewhereIsNotNamed(t *testing.T) {
+	elsewhere := Resolved(t.TempDir())
+	if err := errors.Join(os.Mkdir(elsewhere+"/info", 0o700), syscall.Mkfifo(elsewhere+"/info/secret", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		write func(dir string) error
+		says  string
+	}{
+		"link":      {func(dir string) error { return os.Symlink(elsewhere+"/info/secret", dir+"/.git/a") }, "./.git/a leads to a pipe, "},
+		"directory": {func(dir string) error { return os.Symlink(elsewhere, dir+"/.git/a") }, "./.git/a leads to a pipe, "},
+		"alternates": {func(dir string) error {
+			return os.WriteFile(dir+"/.git/objects/info/alternates", []byte(elsewhere+"\n"), 0o600)
+		}, "./.git/objects/info/alternates leads to a pipe, "},
+		"commondir": {func(dir string) error { return os.WriteFile(dir+"/.git/commondir", []byte(elsewhere+"\n"), 0o600) }, "./.git leads to a pipe, "},
+		"a .git below": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"/sub", 0o700), os.WriteFile(dir+"/sub/.git", []byte("gitdir: "+elsewhere+"\n"), 0o600))
+		}, "./sub/.git leads to a pipe, "},
+		"its .git": {func(dir string) error {
+			return errors.Join(os.RemoveAll(dir+"/.git"), os.WriteFile(dir+"/.git", []byte("gitdir: "+elsewhere+"\n"), 0o600))
+		}, "./.git leads to a pipe, "},
+	} {
+		dir := t.TempDir()
+		err := errors.Join(os.MkdirAll(dir+"/.git/objects/info", 0o700), os.WriteFile(dir+"/.git/HEAD", nil, 0o600), c.write(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Where{Top: dir, Gits: []string{Dir(dir), CommonOf(Dir(dir))}}.pipe(t.Context())
+		if got == nil || !strings.HasPrefix(got.Error(), c.says) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := (Where{Gits: []string{elsewhere}}).pipe(t.Context()); got == nil || got.Path != "" {
+		t.Errorf("what is no git directory: %v", got)
+	}
 }
 
 // A git that works does not wait at the pipe that is there.

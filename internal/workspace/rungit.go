@@ -121,7 +121,7 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	pid.Store(-1)
 	watched, end := plumbing.Watch(ctx, k.patience, func() plumbing.Where {
 		at := worksAt(c)
-		return plumbing.Where{Top: at.top, Gits: []string{at.gitDir, at.common}, PID: int(pid.Load())}
+		return plumbing.Where{Top: at.top, Gits: []string{at.gitDir, at.common}, Ours: k.base, PID: int(pid.Load())}
 	})
 	child, err := k.procs.Start(watched, k.spec(id, c, &out, errs))
 	if err != nil {
