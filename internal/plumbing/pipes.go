@@ -25,9 +25,9 @@ const (
 // heldName is what a name that is held takes up besides its bytes.
 const heldName = 64
 
-// pipe returns the first pipe at which a git waits; nil if there is none, or ctx has ended.
-func (w Where) pipe(ctx context.Context) *PipeError {
-	p := pipes{ctx: ctx, left: mostEntries, room: mostNames, seen: map[string]bool{}}
+// pipe returns the first pipe at which a git may wait; nil if there is none, or ctx has ended. open is one that it has open, which then is the one; "" = none.
+func (w Where) pipe(ctx context.Context, open string) *PipeError {
+	p := pipes{ctx: ctx, open: open, left: mostEntries, room: mostNames, seen: map[string]bool{}}
 	gits, by := w.Gits, ""
 	if w.Ours != "" {
 		p.ours = Resolved(w.Ours)
@@ -42,13 +42,19 @@ func (w Where) pipe(ctx context.Context) *PipeError {
 			p.named = append(p.named, Resolved(dir), CommonOf(dir))
 		}
 	}
+	if p.mayName(open) {
+		p.find(open, "")
+		return p.found
+	}
 	if p.top != "" {
 		p.add(lookAt{dir: p.top})
 	}
 	for _, dir := range gits {
 		p.repository(dir, by, 0)
 	}
-	p.look()
+	if p.look(); p.found == nil && open != "" && ctx.Err() == nil {
+		return &PipeError{}
+	}
 	return p.found
 }
 
@@ -57,6 +63,7 @@ type pipes struct {
 	ctx   context.Context
 	top   string          // of the work tree; "" = none
 	ours  string          // see Where
+	open  string          // the only one that counts; "" = each does
 	named []string        // what is in these directories may be named: those that links and a .git lead to can be anybody's
 	left  int             // so many files and lines are looked at yet
 	room  int             // so many bytes of names are held yet
@@ -123,6 +130,9 @@ func (p *pipes) mayName(path string) bool {
 
 // find notes a pipe, to which something may have led.
 func (p *pipes) find(path, by string) {
+	if p.open != "" && path != p.open {
+		return
+	}
 	p.found = &PipeError{}
 	switch {
 	case p.mayName(path):

@@ -25,7 +25,7 @@ func TestALongWayOfLinksIsFollowedAsFarAsGitCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func(from int) bool {
-		return Where{Gits: []string{fmt.Sprintf("%s/d%d", dir, from)}}.pipe(t.Context()) != nil
+		return Where{Gits: []string{fmt.Sprintf("%s/d%d", dir, from)}}.pipe(t.Context(), "") != nil
 	}
 	if look(0) {
 		t.Errorf("%d links are followed", leads)

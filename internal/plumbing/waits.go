@@ -1,13 +1,9 @@
 package plumbing
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,15 +31,28 @@ type Where struct {
 	Top  string
 	Gits []string
 	Ours string // a directory in which no agent writes: what repositories in it borrow may be named
-	PID  int    // of the git; 0 = not known, and less = it has not started
+}
+
+// watchKey is under what the context of Watch has the PID of its git: 0 = not known, and less = it has not started.
+type watchKey struct{}
+
+// Starting says that the git is being started that a context of Watch is for. The function that it returns says which process that is: without it, it is
+// not known what the git does.
+func Starting(ctx context.Context) (started func(pid int)) {
+	pid, ok := ctx.Value(watchKey{}).(*atomic.Int64)
+	if !ok {
+		return func(int) {}
+	}
+	pid.Store(-1)
+	return func(is int) { pid.Store(int64(is)) }
 }
 
 // Watch returns the context of a git that is about to start. Agents can put a pipe in the place of a file that git opens, at which it waits for whoever
-// writes. If the git has not ended after some time, it is looked whether there is one where it works, and again after twice the time, and so on. The
-// context ends if there is one and the git, as far as that is known, does nothing meanwhile. end belongs to the end of the git; it returns a *PipeError
-// if that was why.
+// writes, or reads for ever. If the git has not ended after some time, it is looked whether it does, and again after twice the time, and so on. The
+// context ends if so. end belongs to the end of the git; it returns a *PipeError if that was why.
 func Watch(ctx context.Context, after time.Duration, where func() Where) (watched context.Context, end func() error) {
-	watched, cancel := context.WithCancelCause(ctx)
+	var pid atomic.Int64
+	watched, cancel := context.WithCancelCause(context.WithValue(ctx, watchKey{}, &pid))
 	looked := make(chan struct{})
 	pause := func(d time.Duration) bool {
 		timer := time.NewTimer(d)
@@ -58,16 +67,20 @@ func Watch(ctx context.Context, after time.Duration, where func() Where) (watche
 	go func() { // ends with watched, which end ends
 		defer close(looked)
 		for wait := after; pause(wait); wait *= 2 {
-			w := where()
-			found := w.pipe(watched)
-			if found == nil || w.PID < 0 {
+			w, is := where(), int(pid.Load())
+			if is < 0 {
 				continue
 			}
-			if before, known := spent(w.PID); known {
+			before := doingOf(is)
+			found := w.pipe(watched, before.pipe)
+			if found == nil {
+				continue
+			}
+			if before.known && before.pipe == "" {
 				if !pause(after / 2) {
 					return
 				}
-				if now, known := spent(w.PID); !known || now != before {
+				if now := doingOf(is); now.pipe == "" && !before.waits(now) {
 					continue // it works, or is no more: it is another file's
 				}
 			}
@@ -84,32 +97,4 @@ func Watch(ctx context.Context, after time.Duration, where func() Where) (watche
 		}
 		return nil
 	}
-}
-
-// spent returns the processor time that a process and its children have used, in ticks, where the system says it.
-func spent(pid int) (ticks uint64, known bool) {
-	if pid <= 0 {
-		return 0, false
-	}
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	b, err := os.ReadFile(filepath.Join(proc, "stat"))
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // behind the name, which can have anything in it
-	if err != nil || len(f) < 15 {
-		return 0, false
-	}
-	for _, field := range f[11:15] { // of itself, and of children that have ended
-		n, _ := strconv.ParseUint(field, 10, 64)
-		ticks += n
-	}
-	lists, _ := filepath.Glob(filepath.Join(proc, "task", "*", "children"))
-	for _, list := range lists {
-		b, _ := os.ReadFile(list)
-		for child := range strings.FieldsSeq(string(b)) {
-			if id, err := strconv.Atoi(child); err == nil {
-				n, _ := spent(id)
-				ticks += n
-			}
-		}
-	}
-	return ticks, true
 }

@@ -105,7 +105,7 @@ func TestAPipeIsFoundWhereverGitReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := Resolved(t.TempDir())
 			want := write(t, dir)
-			if got := (Where{Top: dir}).pipe(t.Context()); got == nil || got.Path != want || got.leads {
+			if got := (Where{Top: dir}).pipe(t.Context(), ""); got == nil || got.Path != want || got.leads {
 				t.Errorf("%v, want %q", got, want)
 			}
 		})
@@ -150,41 +150,92 @@ func TestAPipeElsewhereIsNotNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := Where{Top: dir, Gits: []string{Dir(dir), CommonOf(Dir(dir))}}.pipe(t.Context())
+		got := Where{Top: dir, Gits: []string{Dir(dir), CommonOf(Dir(dir))}}.pipe(t.Context(), "")
 		if got == nil || !strings.HasPrefix(got.Error(), c.says) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := (Where{Gits: []string{elsewhere}}).pipe(t.Context()); got == nil || got.Path != "" {
+	if got := (Where{Gits: []string{elsewhere}}).pipe(t.Context(), ""); got == nil || got.Path != "" {
 		t.Errorf("what is no git directory: %v", got)
 	}
 }
 
-// A git that works does not wait at the pipe that is there.
-func TestAGitThatWorksIsNotEndedForAPipe(t *testing.T) {
-	if _, known := spent(os.Getpid()); !known {
-		t.Skip("needs a system that says what processor time a process has used")
+// A git that works, or waits for something else, does not wait at the pipe that is there. One that has it open does, whatever is written into it.
+func TestOnlyAGitThatWaitsAtThePipeIsEndedForIt(t *testing.T) {
+	if d := doingOf(os.Getpid()); !d.known || !d.asked {
+		t.Skip("needs a system that says what a process does")
 	}
-	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, ".gitignore"), 0o600); err != nil {
+	dir := Resolved(t.TempDir())
+	pipe := filepath.Join(dir, ".gitignore")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for program, ended := range map[string]bool{"while :; do :; done": false, "(while :; do :; done) & wait": false, "sleep 30": true} {
+	for program, ended := range map[string]bool{
+		"while :; do :; done":                     false,
+		"(while :; do :; done) & wait":            false,
+		"exec sleep 30":                           false,
+		"sleep 30 & wait":                         false,
+		"exec <.gitignore":                        true,
+		"(exec <.gitignore) & wait":               true,
+		"exec 5<>.gitignore; exec sleep 30":       true,
+		"exec 5<>.gitignore; while :; do :; done": true,
+	} {
 		cmd := exec.Command("/bin/sh", "-c", program)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.SysProcAttr, cmd.Dir = &syscall.SysProcAttr{Setpgid: true}, dir
+		ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{false: 1500 * time.Millisecond, true: time.Minute}[ended])
+		watched, end := Watch(ctx, 200*time.Millisecond, func() Where { return Where{Top: dir} })
+		started := Starting(watched)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		watched, end := Watch(ctx, 500*time.Millisecond, func() Where { return Where{Top: dir, PID: cmd.Process.Pid} })
+		started(cmd.Process.Pid)
 		<-watched.Done()
-		if err := end(); (err != nil) != ended {
+		if err := end(); (err != nil) != ended || ended && err.Error() != (&PipeError{Path: "./.gitignore"}).Error() {
 			t.Errorf("%s: %v", program, err)
 		}
 		cancel()
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	}
+}
+
+func TestWhatWaitsForAFileToOpen(t *testing.T) {
+	at := doing{known: true, ticks: 7, asleep: true, asked: true, opens: true}
+	for name, c := range map[string]struct {
+		change func(d *doing)
+		waits  bool
+	}{
+		"all the same":                {func(*doing) {}, true},
+		"it is not said at all":       {func(d *doing) { d.known = false }, false},
+		"it works":                    {func(d *doing) { d.ticks++ }, false},
+		"it waits for a disk":         {func(d *doing) { d.asleep = false }, false},
+		"it waits for something else": {func(d *doing) { d.opens = false }, false},
+		"it is not said for what":     {func(d *doing) { d.opens, d.asked = false, false }, true},
+	} {
+		then := at
+		c.change(&then)
+		if at.waits(then) != c.waits || then.waits(at) != c.waits {
+			t.Errorf("%s: not %t", name, c.waits)
+		}
+	}
+}
+
+// A git that is being started does not wait at a pipe.
+func TestAGitThatHasNotStartedIsNotEnded(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, ".gitignore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		watched, end := Watch(ctx, Patience, func() Where { return Where{Top: dir} })
+		Starting(watched)
+		<-watched.Done()
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // What ends in time, or is ended by others, is not looked at.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"rnix/internal/plumbing"
@@ -117,18 +116,17 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	errs := proc.NewRing(4 << 10)
-	var pid atomic.Int64
-	pid.Store(-1)
 	watched, end := plumbing.Watch(ctx, k.patience, func() plumbing.Where {
 		at := worksAt(c)
-		return plumbing.Where{Top: at.top, Gits: []string{at.gitDir, at.common}, Ours: k.base, PID: int(pid.Load())}
+		return plumbing.Where{Top: at.top, Gits: []string{at.gitDir, at.common}, Ours: k.base}
 	})
+	started := plumbing.Starting(watched)
 	child, err := k.procs.Start(watched, k.spec(id, c, &out, errs))
 	if err != nil {
 		_ = end() // there is no git that waits
 		return nil, err
 	}
-	pid.Store(int64(child.PID()))
+	started(child.PID())
 	exit := child.Wait() // until then out is git's
 	if err := end(); err != nil && exit.Cause == proc.Cancelled {
 		return nil, types.Errorf(types.ErrConflict, "Git", cmp.Or(worksAt(c).top, c.dir), "%w", err)
