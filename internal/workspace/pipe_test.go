@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -109,5 +110,23 @@ func TestAPipeInTheRepositoryOfAWorkTreeIsNamed(t *testing.T) {
 		if types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), pipe+" is a pipe") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A git that works for others is not ended for a pipe that it does not open, however long it takes.
+func TestASlowGitOfOthersIsNotEndedForAPipe(t *testing.T) {
+	t.Parallel()
+	if _, err := os.ReadFile("/proc/self/syscall"); err != nil {
+		t.Skip("needs a system that says what a process does")
+	}
+	b := newBench(t)
+	dir := b.dir()
+	must(t, syscall.Mkfifo(filepath.Join(dir, ".gitignore"), 0o600))
+	b.git.program = filepath.Join(b.dir(), "git")
+	must(t, os.WriteFile(b.git.program, []byte("#!/bin/sh\nsleep 1\n"), 0o700))
+	watched, end := plumbing.Watch(t.Context(), 50*time.Millisecond, func() plumbing.Where { return plumbing.Where{Top: dir} })
+	_, err := b.git.runner(b.id)(watched, nil, "git", "-C", dir, "status")
+	if pipe := end(); err != nil || pipe != nil {
+		t.Errorf("%v, %v", err, pipe)
 	}
 }

@@ -250,10 +250,12 @@ func (k *git) runner(id types.UUID) worktree.EnvCommandRunner {
 		var out bytes.Buffer
 		errs := proc.NewRing(4 << 10)
 		c := call{user: true, mine: plumbing.RunsFilters(args), env: extra, args: args}
+		started := plumbing.Starting(ctx)
 		child, err := k.procs.Start(ctx, k.spec(id, c, &out, errs))
 		if err != nil {
 			return nil, err
 		}
+		started(child.PID())
 		exit := child.Wait() // until then out is git's
 		if err := gitError(ctx, c, exit, errs); err != nil {
 			return append(out.Bytes(), errs.String()...), &gitExit{exit.Code, err}

@@ -42,3 +42,21 @@ func TestAPipeAtWhichGitWaitsIsNamed(t *testing.T) {
 		t.Error("it is removed")
 	}
 }
+
+// A git that takes long is not ended for a pipe that it does not open.
+func TestASlowGitIsNotEndedForAPipe(t *testing.T) {
+	if _, err := os.ReadFile("/proc/self/syscall"); err != nil {
+		t.Skip("needs a system that says what a process does")
+	}
+	dir, bin := t.TempDir(), t.TempDir()
+	err := errors.Join(os.Mkdir(filepath.Join(dir, ".git"), 0o700), syscall.Mkfifo(filepath.Join(dir, ".git", "HEAD"), 0o600),
+		os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\nsleep 1\necho said\n"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	out, err := runner{run: execute, patience: 50 * time.Millisecond}.git(t.Context(), nil, "-C", dir, "status")
+	if err != nil || string(out) != "said\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}

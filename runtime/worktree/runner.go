@@ -128,7 +128,12 @@ func execute(ctx context.Context, extra []string, name string, args ...string) (
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal to ask at, and a group to signal
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = stopGrace
-	err := c.Run()
+	started := plumbing.Starting(ctx)
+	err := c.Start()
+	if err == nil {
+		started(c.Process.Pid)
+		err = c.Wait()
+	}
 	if err != nil {
 		if c.Process != nil && (ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay)) {
 			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // helpers that it has left; its group is ours alone
