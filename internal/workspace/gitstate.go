@@ -138,7 +138,7 @@ func stateOf(ctx context.Context, k *Grove, id types.UUID, dir string) *gitState
 	}
 	s.at, s.top, s.halfway = time.Now(), r.root, plumbing.Halfway(r.gitDir)
 	if len(s.changed) > 0 && len(conf.Filters("clean", "process")) > 0 { // which are switched off
-		same, err := k.canopy.untouched(ctx, id, standing{Tree: Tree{Dir: r.root, Common: r.common}, gitDir: r.gitDir}, s.changed)
+		same, err := k.canopy.untouched(ctx, id, standing{Tree: Tree{Dir: r.root, Common: r.common}, gitDir: r.gitDir, env: env, reads: reads}, s.changed)
 		if err != nil {
 			return nil
 		}

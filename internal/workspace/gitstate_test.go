@@ -131,9 +131,16 @@ func TestAFilteredFileIsNotTakenForChanged(t *testing.T) {
 	b.user(b.home, "config", "--global", "filter.up.smudge", "tr A-Z a-z")
 	repo := b.repo(map[string]string{"b.up": "b\n", ".gitattributes": "*.up filter=up\n"})
 	b.user(repo, "status") // refreshes the index
-	if got := b.state(b.grove(), repo, nil); !strings.HasSuffix(got, " Nothing was changed, staged or untracked.") {
-		t.Error(got)
+	look := func(t *testing.T) {
+		if got := b.state(b.grove(), repo, nil); !strings.HasSuffix(got, " Nothing was changed, staged or untracked.") {
+			t.Error(got)
+		}
 	}
+	look(t)
+	t.Run("in a box", func(t *testing.T) { // in which it reads the repository alone
+		confined(t, b.opts.Procs, b.home, b.opts.Dir)
+		look(t)
+	})
 }
 
 func TestLooksAtOnceAreOne(t *testing.T) {

@@ -57,6 +57,8 @@ type standing struct {
 	gitDir string
 	head   string // the commit that is checked out
 	branch string // "" = none
+
+	env, reads []string // of a git that looks there for an agent: see alone; nil = it reads all
 }
 
 // stand finds a work tree and what is checked out there.

@@ -39,7 +39,7 @@ func (k *canopy) untouched(ctx context.Context, id types.UUID, s standing, paths
 		return nil, nil
 	}
 	args := []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "check-attr", "-z", "--stdin", "filter"}
-	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, args: args, input: plumbing.Zlist(slices.Collect(maps.Keys(now)))})
+	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, env: s.env, reads: s.reads, args: args, input: plumbing.Zlist(slices.Collect(maps.Keys(now)))})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (k *canopy) untouched(ctx context.Context, id types.UUID, s standing, paths
 	if len(now) == 0 {
 		return nil, nil
 	}
-	out, err = k.run(ctx, id, call{dir: s.Dir, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "ls-files", "-z", "--debug"}})
+	out, err = k.run(ctx, id, call{dir: s.Dir, env: s.env, reads: s.reads, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "ls-files", "-z", "--debug"}})
 	if err != nil {
 		return nil, err
 	}
