@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rnix/internal/plumbing"
@@ -13,8 +14,8 @@ import (
 // inPlace returns a repository with its real paths, and whether it is that of the work tree by what both say, and all that git reads of it lies in it:
 // agents can write most of a git directory, and a link in it, or an alternate, can lead to another repository, which they may not read and would be told of.
 func inPlace(ctx context.Context, r *repo, conf plumbing.Config) (*repo, bool) {
-	is := &repo{root: r.root, gitDir: plumbing.Resolved(r.gitDir), common: plumbing.Resolved(r.common), format: r.format}
-	if !together(is, conf) {
+	is, ok := together(r, conf)
+	if !ok {
 		return nil, false
 	}
 	for _, dir := range []string{is.gitDir, is.common} {
@@ -25,33 +26,35 @@ func inPlace(ctx context.Context, r *repo, conf plumbing.Config) (*repo, bool) {
 	return is, objectsInPlace(ctx, filepath.Join(is.common, "objects"))
 }
 
-// together reports whether a work tree, its git directory and that of the repository lead to each other, and the files right in the latter two are there.
-// Their paths are real.
-func together(r *repo, conf plumbing.Config) bool {
-	at := filepath.Join(r.root, ".git")
+// together returns a repository with its real paths, and whether a work tree, its git directory and that of the repository lead to each other, and the
+// files right in the latter two are there.
+func together(r *repo, conf plumbing.Config) (*repo, bool) {
+	is := &repo{root: r.root, gitDir: plumbing.Resolved(r.gitDir), common: plumbing.Resolved(r.common), format: r.format}
+	at := filepath.Join(is.root, ".git")
 	info, err := os.Lstat(at)
 	if err != nil {
-		return false
+		return nil, false
 	}
 	_, named := conf.Local().Get("core.worktree") // as of a submodule: git has found this work tree by it
+	one := is.gitDir == is.common
 	switch {
-	case plumbing.Dir(r.root) != r.gitDir: // git has found the work tree by a .git elsewhere, as in a directory of it
-		return false
-	case !shares(r.gitDir, r.common): // it was another when git was asked
-		return false
+	case plumbing.Dir(is.root) != is.gitDir: // git has found the work tree by a .git elsewhere, as in a directory of it
+		return nil, false
+	case !shares(is.gitDir, is.common): // it was another when git was asked
+		return nil, false
 	case info.IsDir():
-		if r.gitDir != at || r.common != at {
-			return false
+		if is.gitDir != at || !one {
+			return nil, false
 		}
-	case !info.Mode().IsRegular(), r.gitDir != r.common && plumbing.Registration(r.common, r.root) != r.gitDir, r.gitDir == r.common && !named:
-		return false
+	case !info.Mode().IsRegular(), !one && plumbing.Registration(is.common, is.root) != is.gitDir, one && !named:
+		return nil, false
 	}
-	for _, dir := range []string{r.gitDir, r.common} {
+	for _, dir := range []string{is.gitDir, is.common} {
 		if !linkless(dir) || !linkless(filepath.Join(dir, "info")) {
-			return false
+			return nil, false
 		}
 	}
-	return true
+	return is, true
 }
 
 // shares reports whether a git directory has a common directory by what it says now. One that cannot be read, as git could, may say anything.
@@ -140,10 +143,19 @@ func alone(k *git, r *repo, conf plumbing.Config) (env, reads []string) {
 	}
 	var own []plumbing.Setting
 	for _, e := range conf {
-		if section := e.Section(); e.Scope != "system" && e.Scope != "global" || section != "core" && section != "safe" || e.RunsProgram() {
+		section, name := e.Section(), e.Name()
+		if section == "core" && (name == "excludesfile" || name == "attributesfile") {
+			path, real := rulesOf(k, r, e)
+			own = append(own, plumbing.Set(e.Key, path))
+			if path != "" && !e.Local() {
+				reads = append(reads, real)
+			}
 			continue
 		}
-		if _, set := conf.Local().Get(e.Key); set && e.Section() == "core" {
+		if e.Scope != "system" && e.Scope != "global" || section != "core" && section != "safe" || e.RunsProgram() {
+			continue
+		}
+		if _, set := conf.Local().Get(e.Key); set && section == "core" {
 			continue // the repository's goes before
 		}
 		value := e.Value
@@ -151,14 +163,28 @@ func alone(k *git, r *repo, conf plumbing.Config) (env, reads []string) {
 			value = "true"
 		}
 		own = append(own, plumbing.Set(e.Key, value))
-		if name := e.Name(); name == "excludesfile" || name == "attributesfile" {
-			if below, ok := strings.CutPrefix(value, "~/"); ok {
-				value = filepath.Join(k.home, below)
-			}
-			if filepath.IsAbs(value) {
-				reads = append(reads, plumbing.Resolved(value))
-			}
-		}
 	}
 	return append(inert(conf, false, own...), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"), reads
+}
+
+// rulesOf returns a file of rules that a configuration names, and where that lies; "" if it does not count. The repository may name one in it or in its
+// work tree: of others, which an agent might not be allowed to read, it could be seen what they say. So could be of those to which a link in these leads.
+func rulesOf(k *git, r *repo, e plumbing.Entry) (path, real string) {
+	path = e.Value
+	if below, ok := strings.CutPrefix(path, "~/"); ok && k.home != "" {
+		path = filepath.Join(k.home, below)
+	}
+	if path == "" || strings.ContainsAny(path[:1], "~%:") { // what only git can fill in
+		return "", ""
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.root, path)
+	}
+	in := func(path string) bool {
+		return slices.ContainsFunc([]string{r.root, r.gitDir, r.common}, func(dir string) bool { return under(path, dir) })
+	}
+	if real = plumbing.Resolved(path); (e.Local() || in(filepath.Clean(path))) && !in(real) {
+		return "", ""
+	}
+	return path, real
 }

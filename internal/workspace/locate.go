@@ -170,18 +170,32 @@ func (k *survey) ask(ctx context.Context, id types.UUID, dir string) (*repo, str
 	if info, err := os.Stat(filepath.Join(r.common, "objects")); err != nil || !info.IsDir() {
 		return nil, "its git repository has no objects directory", nil
 	}
-	if dir != r.root {
-		rel, err := filepath.Rel(r.root, dir)
-		if err != nil {
-			return nil, "it is not below the top of its git work tree", nil
-		}
-		_, err = k.run(ctx, id, call{dir: r.root, user: true, args: []string{"check-ignore", "-q", "--", "./" + rel}})
-		switch {
-		case err == nil:
-			return nil, "git ignores it", nil
-		case types.CodeOf(err) != types.ErrDriver:
-			return nil, "", err
-		}
+	rel, err := filepath.Rel(r.root, dir)
+	if err != nil {
+		return nil, "it is not below the top of its git work tree", nil
+	}
+	if ignored, err := k.ignores(ctx, id, r, rel); err != nil {
+		return nil, "", err
+	} else if ignored {
+		return nil, "git ignores it", nil
 	}
 	return r, "", nil
+}
+
+// ignores reports whether git ignores a directory of a work tree. What a repository says by files elsewhere does not count: an agent, which can see whether
+// its directory is ignored, would learn what they say.
+func (k *survey) ignores(ctx context.Context, id types.UUID, r *repo, rel string) (bool, error) {
+	if rel == "." {
+		return false, nil
+	}
+	conf, err := k.config(ctx, id, r.gitDir, true)
+	is, ok := together(r, conf)
+	if err == nil && ok {
+		env, reads := alone(k.git, is, conf)
+		_, err = k.run(ctx, id, call{dir: is.root, user: true, env: env, reads: reads, args: []string{"--git-dir=" + is.gitDir, "--work-tree=" + is.root, "check-ignore", "-q", "--", "./" + rel}})
+	}
+	if types.CodeOf(err) == types.ErrDriver {
+		return false, nil
+	}
+	return ok && err == nil, err
 }

@@ -92,3 +92,62 @@ func TestTheUsersListOfIgnoredFilesIsTheOneOfGit(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsIgnoredTellsNothingOfFilesElsewhere says that a repository, which agents can write, does not let git ignore what a file says that lies elsewhere:
+// whether something is ignored can be seen, and so would be each line of every file of the user. What the user ignores everywhere counts, and what the
+// repository does by files in it.
+func TestWhatIsIgnoredTellsNothingOfFilesElsewhere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	secret := filepath.Join(b.dir(), "secret")
+	must(t, os.WriteFile(secret, []byte("guess\n"), 0o600))
+	b.user(b.home, "config", "--global", "core.excludesFile", "~/ignored")
+	b.write(b.home, map[string]string{"ignored": "mine\n"})
+	link := func(at string) {
+		must(t, os.RemoveAll(at))
+		must(t, os.Symlink(secret, at))
+	}
+	for name, c := range map[string]struct {
+		write   func(dir string)
+		ignored string
+	}{
+		"nothing":           {func(dir string) {}, "mine"},
+		"in the repository": {func(dir string) { b.write(dir, map[string]string{".git/info/exclude": "guess\n"}) }, "guess mine"},
+		"a file in it": {func(dir string) {
+			b.write(dir, map[string]string{"rules": "guess\n"})
+			b.user(dir, "config", "core.excludesFile", "rules")
+		}, "guess"},
+		"a file elsewhere": {func(dir string) { b.user(dir, "config", "core.excludesFile", secret) }, ""},
+		"by a link": {func(dir string) {
+			link(filepath.Join(dir, "rules"))
+			b.user(dir, "config", "core.excludesFile", filepath.Join(dir, "rules"))
+		}, ""},
+		"by another name":     {func(dir string) { b.user(dir, "config", "core.excludesFile", "~root/../"+secret) }, ""},
+		"a link in its place": {func(dir string) { link(filepath.Join(dir, ".git", "info", "exclude")) }, ""},
+	} {
+		dir := b.repo(map[string]string{"a": "a\n"})
+		c.write(dir)
+		for _, sub := range []string{"guess", "mine"} {
+			must(t, os.Mkdir(filepath.Join(dir, sub), 0o700))
+			p, err := b.locate(context.Background(), b.id, filepath.Join(dir, sub))
+			must(t, err)
+			if got := p.reason == "git ignores it"; got != strings.Contains(c.ignored, sub) {
+				t.Errorf("%s: %s is ignored: %t, %s", name, sub, got, p.reason)
+			}
+		}
+	}
+	g := b.grove()
+	dir := b.repo(map[string]string{"a": "a\n"})
+	b.write(dir, map[string]string{"guess": ""})
+	b.user(dir, "config", "core.excludesFile", secret)
+	told := func(t *testing.T) {
+		if got := b.state(g, dir, nil); !strings.HasSuffix(got, ` Untracked: 1 ("guess").`) {
+			t.Errorf("told %q", got)
+		}
+	}
+	told(t)
+	t.Run("in a box", func(t *testing.T) {
+		confined(t, b.opts.Procs, b.home, b.opts.Dir)
+		told(t)
+	})
+}
