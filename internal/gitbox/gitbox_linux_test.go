@@ -2,13 +2,16 @@ package gitbox
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +37,19 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
+	if filepath.Base(os.Args[0]) == "git" {
+		os.Exit(oddGit())
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// oddGit is a git that only runs if it may read a file beside itself.
+func oddGit() int {
+	if _, err := os.ReadFile(os.Args[0] + ".needs"); err != nil || len(os.Args) != 2 {
+		return 127
+	}
+	fmt.Println("/usr/lib/git-core")
+	return 0
 }
 
 // daemon starts a git that waits for questions, and prints its PID. It returns if it cannot.
@@ -188,6 +203,55 @@ func TestGitThatIsAScriptRunsAsItIs(t *testing.T) {
 	}
 	if exit := child.Wait(); exit.Code == 7 || boxes.Reason() != nil {
 		t.Errorf("%+v, %v", exit, boxes.Reason())
+	}
+}
+
+// A git of which the linker loads files that lie anywhere runs also where it is to read little, and one that needs still more reads everything, which is said.
+func TestAGitThatNeedsMoreReadsMore(t *testing.T) {
+	dir, procs, boxes := needed(t)
+	var said bytes.Buffer
+	boxes.Log = slog.New(slog.NewTextHandler(&said, nil))
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("[a]\n\tb = c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code := func(path string, args ...string) int {
+		t.Helper()
+		s := spec(&sandbox.GitCall{Read: []string{}}, args...)
+		s.Path = path
+		child, err := procs.Start(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return child.Wait().Code
+	}
+	git := spec(nil).Path
+	if is := code(git, "version"); is != 0 || code(git, "config", "-f", secret, "a.b") == 0 || said.Len() > 0 {
+		t.Errorf("a usual one gives %d, and %s is said", is, said.String())
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := filepath.Join(dir, "odd", "git")
+	program, err := os.ReadFile(self)
+	if err := errors.Join(err, os.Mkdir(filepath.Dir(odd), 0o700), os.WriteFile(odd, program, 0o700), os.WriteFile(odd+".needs", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if is := code(odd, "version"); is != 0 {
+			t.Errorf("the odd one gives %d", is)
+		}
+	}
+	if n := strings.Count(said.String(), "git reads everything"); n != 1 || boxes.Reason() != nil {
+		t.Errorf("said %d times: %s, %v", n, said.String(), boxes.Reason())
+	}
+}
+
+func TestLibrariesOfAGit(t *testing.T) {
+	got := librariesIn("\tlinux-vdso.so.1 (0x00007f)\n\tlibz.so.1 => /nowhere/lib/libz.so.1 (0x00007f)\n\t/nowhere/ld.so (0x00007f)\n")
+	if want := []string{"/nowhere/lib/libz.so.1", "/nowhere/ld.so"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

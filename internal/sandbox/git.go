@@ -28,9 +28,10 @@ type GitCall struct {
 
 // GitProgram is a git, as it is installed.
 type GitProgram struct {
-	Path   string // without symbolic links
-	Core   string // the directory of its own programs: git --exec-path
-	Loader string // the dynamic linker that the kernel starts it with; empty = it needs none
+	Path   string   // without symbolic links
+	Core   string   // the directory of its own programs: git --exec-path
+	Loader string   // the dynamic linker that the kernel starts it with; empty = it needs none
+	Libs   []string // the shared libraries that the linker loads for it, without symbolic links
 }
 
 // systemPrograms are trees of programs that only an administrator writes.
@@ -47,7 +48,7 @@ func (c GitCall) Policy(git GitProgram) Policy {
 		p.Run = append(p.Run, git.Loader)
 	}
 	if c.Read != nil {
-		p.Read = slices.Concat([]string{"/etc"}, systemPrograms, p.Run, c.Read)
+		p.Read = slices.Concat([]string{"/etc"}, systemPrograms, p.Run, git.Libs, c.Read)
 		if git.Core != "" {
 			p.Read = append(p.Read, git.Core)
 		}

@@ -30,8 +30,8 @@ func TestPolicyOfAGit(t *testing.T) {
 }
 
 func TestPolicyOfAGitThatReadsLittle(t *testing.T) {
-	p := GitCall{Read: []string{"/h/me/p"}}.Policy(GitProgram{Path: "/h/git/bin/git", Core: "/h/git/core", Loader: "/usr/lib64/ld.so"})
-	for path, want := range map[string]Access{"/h/me/p/.git/x": AccessRead, "/h/me/q": AccessNone, "/h/git/bin/git": AccessRead, "/h/git/core/x": AccessRead, "/usr/lib/x": AccessRead, "/etc/x": AccessRead, "/tmp/x": AccessNone} {
+	p := GitCall{Read: []string{"/h/me/p"}}.Policy(GitProgram{Path: "/h/git/bin/git", Core: "/h/git/core", Loader: "/usr/lib64/ld.so", Libs: []string{"/h/git/lib/libz.so"}})
+	for path, want := range map[string]Access{"/h/me/p/.git/x": AccessRead, "/h/me/q": AccessNone, "/h/git/bin/git": AccessRead, "/h/git/core/x": AccessRead, "/h/git/lib/libz.so": AccessRead, "/h/git/lib/x": AccessNone, "/usr/lib/x": AccessRead, "/etc/x": AccessRead, "/tmp/x": AccessNone} {
 		if got := p.Access(path); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}

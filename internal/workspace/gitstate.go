@@ -46,6 +46,22 @@ type looks struct {
 	under map[string]*look // by directory
 	// +checklocks:mu
 	slow map[string]*gitState // what was late, by directory
+	// +checklocks:mu
+	failed map[string]bool // the work trees of which git has not said the state
+}
+
+// fails notes that git does not say the state of a work tree, and reports whether that is new.
+func (l *looks) fails(top string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed[top] {
+		return false
+	}
+	if len(l.failed) > 1024 {
+		clear(l.failed) // a cache
+	}
+	l.failed[top] = true
+	return true
 }
 
 type look struct {
@@ -134,6 +150,9 @@ func stateOf(ctx context.Context, k *Grove, id types.UUID, dir string) *gitState
 	out, head, err := k.git.both(ctx, id, call{dir: r.root, user: true, env: env, reads: reads, args: status}, call{dir: r.root, user: true, env: env, reads: reads, args: commit})
 	s, begun, ok := parseState(out, head)
 	if !ok || err != nil && (begun || types.CodeOf(err) != types.ErrDriver) { // without a commit the second one fails
+		if types.CodeOf(err) != types.ErrCancelled && k.looks.fails(r.root) {
+			k.opts.Log.Warn("git does not say the state of a repository, so agents are not told of it", "path", r.root, "err", err)
+		}
 		return nil
 	}
 	s.at, s.top, s.halfway = time.Now(), r.root, plumbing.Halfway(r.gitDir)

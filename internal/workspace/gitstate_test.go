@@ -1,8 +1,10 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -214,6 +216,28 @@ func TestARepositoryThatTakesTooLongIsAskedOnce(t *testing.T) {
 	g.git.program = quick
 	if got := b.state(g, repo, nil); got != was {
 		t.Errorf("later %q", got)
+	}
+}
+
+// TestThatGitDoesNotSayTheStateIsLoggedOnce says that a git which cannot do its work, as one without its libraries, is not silent.
+func TestThatGitDoesNotSayTheStateIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	b := newBench(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
+	g := b.grove()
+	repo := b.repo(map[string]string{"a": "a\n"})
+	b.user(repo, "branch", "-M", "trunk")
+	if got := b.state(g, repo, nil); got == "" || said.Len() > 0 {
+		t.Fatalf("told %q, logged %s", got, said.String())
+	}
+	b.write(repo, map[string]string{".git/index": "none"})
+	for range 2 {
+		if got := b.state(g, repo, nil); got != "" {
+			t.Errorf("told %q", got)
+		}
+	}
+	if n := strings.Count(said.String(), "does not say the state"); n != 1 || !strings.Contains(said.String(), repo) || !strings.Contains(said.String(), "index") {
+		t.Errorf("%d times: %s", n, said.String())
 	}
 }
 
