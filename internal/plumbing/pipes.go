@@ -12,7 +12,7 @@ import (
 )
 
 // rulesFiles are the files of a work tree that git opens wherever they are, and reads to their end.
-var rulesFiles = []string{".gitignore", ".gitattributes"}
+var rulesFiles = []string{".gitignore", ".gitattributes", ".gitmodules"}
 
 // Bounds of a look for a pipe, since agents write what is looked through: so many files and lines are looked at, and so many bytes of names are held. A
 // system follows 40 links in a path, and git 5 alternates one after the other, so what more of them lead to is nothing that git opens.

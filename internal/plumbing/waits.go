@@ -10,16 +10,21 @@ import (
 // Patience is after how long it is looked for what a git waits that has not ended.
 const Patience = 2 * time.Second
 
+// mostPatience is how many times as long as it takes to the first look a git may wait for one file to open without a pipe that is found. On Linux an open
+// waits so for a pipe, for a server that does not answer and for a file that another program gives back, and for the latter two not that long; locks,
+// hooks, editors and the network are waited for by other calls. With looks after 2, 6, 14, 30, 62 and 126 seconds, it is ended after one or two minutes.
+const mostPatience = 25
+
 // A PipeError says which file keeps a git from ending.
 type PipeError struct {
-	Path  string // "" = it lies elsewhere than in the work tree and its repository
+	Path  string // "" = it lies elsewhere than in the work tree and its repository, or is not found
 	leads bool   // it only leads to the pipe, which lies elsewhere
 }
 
 func (e *PipeError) Error() string {
 	switch {
 	case e.Path == "":
-		return "git waits for ever at a pipe that is neither in its work tree nor in its repository: see what .git, and its configuration, lead to"
+		return "git waits for ever to open or read a file, such as a pipe, that is neither in its work tree nor in its repository: see what .git leads to, and what include.path, core.excludesFile and core.attributesFile name"
 	case e.leads:
 		return e.Path + " leads to a pipe, at which git waits for ever: remove it"
 	}
@@ -49,7 +54,7 @@ func Starting(ctx context.Context) (started func(pid int)) {
 
 // Watch returns the context of a git that is about to start. Agents can put a pipe in the place of a file that git opens, at which it waits for whoever
 // writes, or reads for ever. If the git has not ended after some time, it is looked whether it does, and again after twice the time, and so on. The
-// context ends if so. end belongs to the end of the git; it returns a *PipeError if that was why.
+// context ends if so, and after a longer time also without a pipe that is found. end belongs to the end of the git; it returns a *PipeError if that was why.
 func Watch(ctx context.Context, after time.Duration, where func() Where) (watched context.Context, end func() error) {
 	var pid atomic.Int64
 	watched, cancel := context.WithCancelCause(context.WithValue(ctx, watchKey{}, &pid))
@@ -66,13 +71,22 @@ func Watch(ctx context.Context, after time.Duration, where func() Where) (watche
 	}
 	go func() { // ends with watched, which end ends
 		defer close(looked)
+		var last doing
+		since := time.Now() // it has done nothing but what last says
 		for wait := after; pause(wait); wait *= 2 {
 			w, is := where(), int(pid.Load())
 			if is < 0 {
 				continue
 			}
 			before := doingOf(is)
+			if !last.waits(before) {
+				since = time.Now()
+			}
+			last = before
 			found := w.pipe(watched, before.pipe)
+			if found == nil && before.opens && time.Since(since) >= mostPatience*after {
+				found = &PipeError{}
+			}
 			if found == nil {
 				continue
 			}

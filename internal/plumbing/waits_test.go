@@ -17,6 +17,7 @@ func TestAGitThatWaitsAtAPipeIsEnded(t *testing.T) {
 	for _, c := range []struct{ pipe, says string }{
 		{"sub/.gitignore", "./sub/.gitignore"},
 		{".gitattributes", "./.gitattributes"},
+		{"sub/.gitmodules", "./sub/.gitmodules"},
 		{"sub/.git/refs/heads/main", "./sub/.git/refs/heads/main"},
 		{".git/HEAD", "./.git/HEAD"},
 		{"sub/.git/objects/info/alternates", "./sub/.git/objects/info/alternates"},
@@ -192,6 +193,40 @@ func TestOnlyAGitThatWaitsAtThePipeIsEndedForIt(t *testing.T) {
 		<-watched.Done()
 		if err := end(); (err != nil) != ended || ended && err.Error() != (&PipeError{Path: "./.gitignore"}).Error() {
 			t.Errorf("%s: %v", program, err)
+		}
+		cancel()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}
+}
+
+// A git that waits for a file to open which is not found, such as one that its configuration names, is ended as well, after a longer time; one that waits
+// for something else is not.
+func TestAGitThatWaitsElsewhereIsEnded(t *testing.T) {
+	if d := doingOf(os.Getpid()); !d.known || !d.asked {
+		t.Skip("needs a system that says what a process does")
+	}
+	pipe, dir := filepath.Join(t.TempDir(), "pipe"), t.TempDir()
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const after = 20 * time.Millisecond
+	for program, ended := range map[string]bool{`exec sleep 30`: false, `sleep 30 | read x`: false, `exec <"$0"`: true, `exec 5<>"$0"; read x <&5`: true} {
+		cmd := exec.Command("/bin/sh", "-c", program, pipe)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{false: 1500 * time.Millisecond, true: time.Minute}[ended])
+		watched, end := Watch(ctx, after, func() Where { return Where{Top: dir} })
+		started, began := Starting(watched), time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		started(cmd.Process.Pid)
+		<-watched.Done()
+		if err := end(); (err != nil) != ended || ended && err.Error() != (&PipeError{}).Error() {
+			t.Errorf("%s: %v", program, err)
+		}
+		if took := time.Since(began); program == `exec <"$0"` && took < mostPatience*after {
+			t.Errorf("it is ended after %v", took)
 		}
 		cancel()
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
