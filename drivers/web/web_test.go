@@ -20,6 +20,7 @@ import (
 	"rnix/drivers/web"
 	"rnix/internal/egress"
 	"rnix/internal/hosts"
+	"rnix/internal/soak"
 	"rnix/types"
 	"rnix/vfs"
 	"rnix/vfs/vfstest"
@@ -259,6 +260,7 @@ func TestChangingTheAddressOfANameLeadsNowhere(t *testing.T) {
 }
 
 func TestWhatIsTooMuchIsBounded(t *testing.T) {
+	soak.Turn(t)
 	endless := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		line := []byte(strings.Repeat("endless ", 8<<10))

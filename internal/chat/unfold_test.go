@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"rnix/internal/soak"
 	"rnix/ipc"
 )
 
@@ -58,6 +59,7 @@ func TestCtrlOGoesBackOneCallEachTime(t *testing.T) {
 }
 
 func TestWhatIsKeptToUnfoldIsBounded(t *testing.T) {
+	soak.Turn(t)
 	d := begun(t)
 	for i := range 3 * keptResults {
 		d.runs(fmt.Sprintf("run %d", i), "x")

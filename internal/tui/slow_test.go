@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/soak"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -180,6 +181,7 @@ func heapNow() uint64 {
 // A terminal that takes 2 KB a second, and one that takes nothing for seconds, gets fewer pictures, and what is typed is answered
 // as soon as it has taken what was on its way. What comes meanwhile is not kept.
 func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
+	soak.Turn(t)
 	for _, onTop := range []bool{true, false} {
 		name := "dashboard"
 		if onTop {
