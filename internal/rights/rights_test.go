@@ -117,7 +117,7 @@ func TestEachFieldOfWhatIsSettledIsSealedOrGivesNoRights(t *testing.T) {
 	t.Parallel()
 	known := "ProcInfo SystemPrompt AskedModel FallbackProvider FallbackModel Effort Timeout OutputSchema Descent Inputs Settings Git Body Seal Doubt Depth Root ByAgent " +
 		"V ProcStatus EarlierPIDs OriginUUID State Suspended Suspension WakeAt OriginStep Runs ActiveTotal DeadAt PausedTotal Spending Purse AllowedDevices " +
-		"DeniedDevices ReadRoots MCPMounts MCPDown Result Asks Denials FailedTaken FailedCounted"
+		"DeniedDevices ReadRoots MCPMounts MCPDown Result Schema Asks Denials FailedTaken FailedCounted"
 	for _, typ := range []reflect.Type{reflect.TypeFor[step.Settled](), reflect.TypeFor[step.Descent](), reflect.TypeFor[step.ProcInfo]()} {
 		for i := range typ.NumField() {
 			if name := typ.Field(i).Name; !slices.Contains(strings.Fields(known), name) {

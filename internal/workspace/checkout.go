@@ -13,6 +13,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/plumbing"
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -118,12 +119,11 @@ func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) erro
 	if !ok || s.Version > 1 && s.Pin == "" {
 		return types.Errorf(types.ErrNotFound, "Checkout", ref.ID, "no record says over which commit the snapshot was made: restore it into a plain directory")
 	}
-	theirs := []string{"--git-dir=" + g.store.common}
 	base, err := k.baseOf(ctx, g, s)
 	if err != nil {
 		return err
 	}
-	if _, err := k.run(ctx, g.id, call{args: append(theirs, "worktree", "add", "--detach", "--no-checkout", "--", dir, base)}); err != nil {
+	if err := k.worktrees(ctx, g.id, g.store.common, "add", "--detach", "--no-checkout", "--", dir, base); err != nil {
 		return err
 	}
 	gitDir, err := k.run(ctx, g.id, call{dir: dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
@@ -131,10 +131,20 @@ func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) erro
 		_, err = k.run(ctx, g.id, call{env: inert(nil, false), args: []string{"--git-dir=" + plumbing.Line(gitDir), "read-tree", base}}) // no file is there that a filter could get
 	}
 	if err != nil {
-		_, rerr := k.run(ctx, g.id, call{args: append(theirs, "worktree", "remove", "--force", "--", dir)}) // it is empty
-		return errors.Join(err, rerr)
+		return errors.Join(err, k.worktrees(ctx, g.id, g.store.common, "remove", "--force", "--", dir)) // it is empty
 	}
 	return k.sparse(ctx, g, s, dir, plumbing.Line(gitDir), base)
+}
+
+// worktrees runs git worktree in a repository, while nobody else here adds or removes a work tree of it: git fails where it finds one half made.
+func (k *desks) worktrees(ctx context.Context, id types.UUID, common string, args ...string) error {
+	leave, err := worktree.Enter(ctx, common, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = k.run(ctx, id, call{args: append([]string{"--git-dir=" + common, "worktree"}, args...)})
+	return err
 }
 
 // baseOf returns the commit of the user's repository over which a snapshot was made. If that is gone, or there was none, it is what is checked

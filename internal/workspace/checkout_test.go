@@ -2,12 +2,15 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -49,6 +52,33 @@ func TestForkHasTheFilesOfTheSnapshotAndAnUsefulStatus(t *testing.T) {
 	if list := b.user(dir, "worktree", "list", "--porcelain"); strings.Count(list, "worktree ") != 1 {
 		t.Errorf("work trees are %s", list)
 	}
+}
+
+// Git fails where it finds a work tree that another one is just making, so who adds or removes one waits for its turn.
+func TestNobodyElseAddsAWorkTreeMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"a": "1\n"})
+	ref, to := b.ref(b.take(dir, 1), 1), filepath.Join(b.dir(), "fork")
+	leave, err := worktree.Enter(t.Context(), filepath.Join(dir, ".git"), true)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := b.Checkout(ctx, b.id, ref, to); !strings.Contains(fmt.Sprint(err), "others add or remove work trees there") {
+		t.Errorf("a fork meanwhile: %v", err)
+	}
+	leave()
+	to = forked(b, dir)
+	leave, err = worktree.Enter(t.Context(), filepath.Join(dir, ".git"), true)
+	must(t, err)
+	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := b.Remove(ctx, to); err == nil {
+		t.Error("it was removed meanwhile")
+	}
+	leave()
+	_, err = b.Remove(t.Context(), to)
+	must(t, err)
 }
 
 func TestForkOfARepositoryWithoutCommits(t *testing.T) {

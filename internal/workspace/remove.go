@@ -283,7 +283,7 @@ func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 	openDirs(d.Dir) // git and RemoveAll would stop half-way
 	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || plumbing.Registration(d.Common, d.Dir) != "") {
 		// Every reason for which git refuses without --force was looked at before.
-		if _, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
+		if err := k.worktrees(ctx, d.owner(), d.Common, "remove", "--force", "--", d.Dir); err != nil {
 			return "", err
 		}
 	} else if err := os.RemoveAll(d.Dir); err != nil {

@@ -186,7 +186,7 @@ func (s stower) fillIn(ctx context.Context, n *stowed, rec *Stored) error {
 // relink lets the repository know the work tree again, as it knew it.
 func (s stower) relink(ctx context.Context, n *stowed) error {
 	d := n.Desk
-	if _, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + d.Common, "worktree", "add", "--detach", "--no-checkout", "--", d.Dir, n.Head}}); err != nil {
+	if err := s.k.desks.worktrees(ctx, s.id, d.Common, "add", "--detach", "--no-checkout", "--", d.Dir, n.Head); err != nil {
 		return err
 	}
 	at := plumbing.Registration(d.Common, d.Dir)

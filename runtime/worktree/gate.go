@@ -28,6 +28,12 @@ type registry struct {
 
 var shared = registry{gates: map[string]*gate{}, flights: map[flightKey]*flight{}}
 
+// Enter waits until nobody in this process is at adding or removing a work tree of a repository, which is named by its common git directory, and with alone
+// also until nobody lists them or fetches: git fails where it finds one half made. The caller calls leave. CANCELLED: ctx has ended.
+func Enter(ctx context.Context, common string, alone bool) (leave func(), err error) {
+	return shared.enter(ctx, common, alone)
+}
+
 // enter waits for the gate of a repository. The caller calls leave.
 func (g *registry) enter(ctx context.Context, repo string, write bool) (leave func(), err error) {
 	g.mu.Lock()
