@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rnix/ipc"
 )
 
 // What a dashboard that cannot be started says goes to no terminal that a program fills, and to nobody who could not be shown its link.
@@ -65,6 +67,16 @@ func TestANoteLastsAsLongAsItsDashboard(t *testing.T) {
 	}
 	if got := dashboards(run); len(got) != 0 {
 		t.Errorf("one that was killed: %+v", got)
+	}
+	lock, err := ipc.TakeLock(filepath.Join(run, "web-7718.lock"), n.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := dashboards(run); len(got) != 0 {
+		t.Errorf("one that was killed, while the next has not written its own: %+v", got)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
 	}
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
