@@ -98,7 +98,7 @@ func (s programs) attended(ctx context.Context, hc *interp.HandlerContext, args 
 	}
 	if f := s.input(hc); f != nil {
 		c.Input, c.Before = f, func() (Source, bool) { return s.pipes.of(f) }
-	} else if slices.Contains([]string{"spawn", "run"}, args[0]) && s.unread(hc) {
+	} else if slices.Contains([]string{"spawn", "run"}, args[0]) && !s.told.Load() && s.unread(hc) {
 		c.Unread = s.told.CompareAndSwap(false, true)
 	}
 	if c.Stdin == io.Reader(s.stdin) {
