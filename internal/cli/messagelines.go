@@ -66,17 +66,18 @@ type (
 )
 
 // messages writes the messages of the process up to a step that are new since the last call. What cannot be read now is written by a later one, or is in the result.
-func (t *lineStream) messages(ctx context.Context, c *ipc.Client, upTo int) error {
+// Each answer of the record is waited for so long; what is written may take as long as whoever reads it wants.
+func (t *lineStream) messages(ctx context.Context, c *ipc.Client, upTo int, patience time.Duration) error {
 	for {
 		from := max(t.next, 1)
 		if t.next == 0 && !t.since.IsZero() {
 			from = -ipc.PageMessages // one step brings fewer
 		}
-		r, err := ipc.Call(ctx, c, ipc.ListMessages, ipc.MessagesRequest{Target: t.spawn.UUID.String(), From: from, MaxBytes: ipc.MaxTextBytes})
+		r, err := callWithin(ctx, patience, c, ipc.ListMessages, ipc.MessagesRequest{Target: t.spawn.UUID.String(), From: from, MaxBytes: ipc.MaxTextBytes})
 		if err != nil {
 			return err
 		}
-		if err := t.totals.read(ctx, c, t.spawn.UUID); err != nil { // all that have a message by now
+		if err := t.totals.read(ctx, c, t.spawn.UUID, patience); err != nil { // all that have a message by now
 			return err
 		}
 		for i := range r.Messages {
@@ -91,7 +92,7 @@ func (t *lineStream) messages(ctx context.Context, c *ipc.Client, upTo int) erro
 				continue
 			}
 			if m.Role == "assistant" && t.totals.took[m.Step] == nil { // its step has ended while it was read
-				if err := t.totals.read(ctx, c, t.spawn.UUID); err != nil {
+				if err := t.totals.read(ctx, c, t.spawn.UUID, patience); err != nil {
 					return err
 				}
 			}
@@ -101,6 +102,13 @@ func (t *lineStream) messages(ctx context.Context, c *ipc.Client, upTo int) erro
 			return nil
 		}
 	}
+}
+
+// callWithin is ipc.Call with a time limit.
+func callWithin[Req, Resp any](ctx context.Context, limit time.Duration, c *ipc.Client, m ipc.Method[Req, Resp], req Req) (Resp, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return ipc.Call(ctx, c, m, req)
 }
 
 // message writes one message. What persons say to the process, the intent and steering, is not repeated: this client may have sent it.

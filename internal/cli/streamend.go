@@ -184,9 +184,9 @@ type usageTotals struct {
 }
 
 // read counts the steps that are new since the last call.
-func (t *usageTotals) read(ctx context.Context, c *ipc.Client, id types.UUID) error {
+func (t *usageTotals) read(ctx context.Context, c *ipc.Client, id types.UUID, patience time.Duration) error {
 	for {
-		r, err := ipc.Call(ctx, c, ipc.ListSteps, ipc.StepsRequest{Target: id.String(), After: t.after, Limit: ipc.MaxPageSteps, Bare: true})
+		r, err := callWithin(ctx, patience, c, ipc.ListSteps, ipc.StepsRequest{Target: id.String(), After: t.after, Limit: ipc.MaxPageSteps, Bare: true})
 		if err != nil {
 			return err
 		}

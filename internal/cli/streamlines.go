@@ -158,7 +158,7 @@ func (t *lineStream) model() answerer {
 	return answerer{t.spawn.UUID, cmp.Or(t.spawn.Model, t.spawn.Provider)}
 }
 
-// spokenPatience is how long the record is waited for between two events: signals wait for it. What it does not say in time, a later call writes.
+// spokenPatience is how long an answer of the record is waited for between two events: signals wait for it. What it does not say in time, a later call writes.
 const spokenPatience = 2 * time.Second
 
 // spoken writes the new messages of the conversation up to a step as lines.
@@ -166,23 +166,19 @@ func (w *watch) spoken(ctx context.Context, c *ipc.Client, upTo int, patience ti
 	if w.out.format != asStream {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := w.out.lines.messages(ctx, c, upTo); err != nil {
+	if err := w.out.lines.messages(ctx, c, upTo, patience); err != nil {
 		w.out.detail("[kernel] its messages cannot be read: %v", err)
 	}
 }
 
-// lastPatience is how long the record is waited for when the process has ended: a conversation of many steps may be left to write.
+// lastPatience is how long an answer of the record is waited for when the process has ended: a conversation of many steps may be left to write.
 const lastPatience = 10 * time.Second
 
 // last writes the lines that are left before the result of a process that has ended.
 func (w *watch) last(ctx context.Context, c *ipc.Client) {
 	w.spoken(ctx, c, math.MaxInt, lastPatience)
 	if t := w.out.lines; t != nil {
-		ctx, cancel := context.WithTimeout(ctx, lastPatience)
-		defer cancel()
-		_ = t.totals.read(ctx, c, w.spawn.UUID) // without it, what is known counts
+		_ = t.totals.read(ctx, c, w.spawn.UUID, lastPatience) // without it, what is known counts
 		t.totals.end()
 	}
 }
