@@ -100,13 +100,17 @@ func Resolved(path string) string {
 	if len(abs) > mostPath {
 		return abs
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real
+	// Agents can write a path of very many parts: the system says at once whether all of it is there, and links are followed only then.
+	for at := abs; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); err == nil {
+			if real, err := filepath.EvalSymlinks(at); err == nil {
+				return filepath.Join(real, strings.TrimPrefix(abs, at))
+			}
+		}
+		if at == filepath.Dir(at) {
+			return abs
+		}
 	}
-	if parent := filepath.Dir(abs); parent != abs {
-		return filepath.Join(Resolved(parent), filepath.Base(abs))
-	}
-	return abs
 }
 
 // Initializing is why git itself locks a work tree that it is adding.

@@ -87,3 +87,29 @@ func TestALogIsWholeOnlyIfEachLineIsAMove(t *testing.T) {
 		}
 	}
 }
+
+func TestAPathOfWhichTheEndIsNotThereIsResolved(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "real", "in"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"link": "real", "gone": "nowhere", "self": "self"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{"link/in": "real/in", "link/in/x/y": "real/in/x/y", "link": "real", "gone/x": "gone/x", "self/x": "self/x", "a/b": "a/b", "link/../a": "a"} {
+		if got := Resolved(dir + "/" + path); got != filepath.Join(dir, want) {
+			t.Errorf("%s is %s", path, got)
+		}
+	}
+	if got := Resolved("/"); got != "/" {
+		t.Error(got)
+	}
+	if got := Resolved("/nowhere/at/all"); got != "/nowhere/at/all" {
+		t.Error(got)
+	}
+}
