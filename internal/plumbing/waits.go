@@ -83,8 +83,10 @@ func Watch(ctx context.Context, after time.Duration, where func() Where) (watche
 				since = time.Now()
 			}
 			last = before
-			found := w.pipe(watched, before.pipe)
-			if found == nil && before.opens && time.Since(since) >= mostPatience*after {
+			looking, stop := context.WithTimeout(watched, wait) // an agent can have it search for longer
+			found := w.pipe(looking, before.pipe)
+			stop()
+			if found == nil && (before.pipe != "" || before.opens && time.Since(since) >= mostPatience*after) {
 				found = &PipeError{}
 			}
 			if found == nil {

@@ -39,7 +39,7 @@ func (k *desks) cutOff(ctx context.Context, d desk) error {
 		if !adding {
 			return nil
 		}
-		_, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "unlock", "--", d.Dir}})
+		_, err := gated(ctx, k.git, d.owner(), d.Common, "worktree", "unlock", "--", d.Dir)
 		return err
 	case known != "" && !linked:
 		if err := os.WriteFile(link, []byte("gitdir: "+known+"\n"), 0o666); err != nil {

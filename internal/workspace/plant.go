@@ -200,7 +200,7 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 		branch, err = k.freeBranch(ctx, id, r.gitDir, p.Name)
 		return branch, base, name, err
 	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/" + plumbing.EscapeGlob(branch)}})
+	out, err := gated(ctx, k.git, id, r.common, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/"+plumbing.EscapeGlob(branch))
 	if err != nil {
 		return "", "", "", err
 	}

@@ -304,7 +304,7 @@ func (k *desks) dropBranch(ctx context.Context, d desk) bool {
 	k.dropping.Lock() // of two at the same commit each would see that the other has it
 	defer k.dropping.Unlock()
 	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
-	out, err := k.run(ctx, d.owner(), call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
+	out, err := gated(ctx, k.git, d.owner(), d.Common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref))
 	f := strings.Split(plumbing.Line(out), "\x00")
 	if err != nil || len(f) != 3 || f[0] != ref || f[2] != "" {
 		return false

@@ -103,7 +103,7 @@ func (s stower) fits(ctx context.Context, n *stowed, cannot func(types.ErrCode, 
 		return "", nil
 	}
 	ref := "refs/heads/" + n.Branch
-	out, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
+	out, err := gated(ctx, s.k.git, s.id, common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref))
 	if err != nil {
 		return "", err
 	}

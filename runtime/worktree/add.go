@@ -104,7 +104,7 @@ func (p *attempt) addWorktree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leave, err := shared.enter(ctx, p.rec.Common, true)
+	leave, err := shared.enter(ctx, p.rec.Common, toWrite)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (p *attempt) retriable(ctx context.Context, err error) bool {
 	case errors.Is(err, errInUse):
 		return true
 	case p.spec.Strategy == StrategyWorktreeAdd && p.spec.Branch != "" && failed(err):
-		leave, gerr := shared.enter(ctx, p.rec.Common, false) // git cannot list them while one is half registered
+		leave, gerr := shared.enter(ctx, p.rec.Common, toRead) // git cannot list them while one is half registered
 		if gerr != nil {
 			return false
 		}

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ type flight struct {
 // same time share one fetch, which goes on when the one who began it gives up. Each waits for it as long as it said, and
 // it lasts as long as the most patient of them waits.
 func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []plumbing.Setting, where []string, timeout time.Duration) (time.Duration, error) {
-	key := flightKey{repo, ref}
+	key := flightKey{plumbing.Resolved(repo), ref}
 	until := time.Now().Add(timeout)
 	shared.mu.Lock()
 	f := shared.flights[key]
@@ -74,16 +75,28 @@ func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []plum
 	return 0, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: the remote has not answered in time", ErrBaseFetch)
 }
 
+// fetchAlone fetches, and once more if that failed while somebody added or removed a work tree: git fails where it finds one half made.
 func (m *Manager) fetchAlone(ctx context.Context, repo, ref string, set []plumbing.Setting, where []string) error {
-	leave, err := shared.enter(ctx, repo, false)
-	if err != nil {
-		return types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: %w", ErrBaseFetch, err)
+	var out []byte
+	try := func(what entry) (changes bool, err error) {
+		leave, err := shared.enter(ctx, repo, what)
+		if err != nil {
+			return false, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: %w", ErrBaseFetch, err)
+		}
+		defer leave()
+		before := shared.changes(repo)
+		out, err = m.git.git(ctx, set, append(where, "fetch", "--no-auto-maintenance", "origin", "--", "+refs/heads/"+ref+":refs/remotes/origin/"+ref)...)
+		return shared.changes(repo) != before, err
 	}
-	defer leave()
-	out, err := m.git.git(ctx, set, append(where, "fetch", "--no-auto-maintenance", "origin", "--", "+refs/heads/"+ref+":refs/remotes/origin/"+ref)...)
+	changes, err := try(toFetch)
+	if err != nil && changes && ctx.Err() == nil && !absentRef(string(out)+err.Error()) {
+		_, err = try(toRead)
+	}
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrBaseFetch): // it could not begin
+		return err
 	case ctx.Err() != nil:
 		return types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: the remote has not answered in time: %w", ErrBaseFetch, err)
 	case absentRef(string(out) + err.Error()):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,7 +146,7 @@ func TestAFetchWaitsForTheGateAndNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		m, parent := manager(t, Options{CommandRunner: f.plain}), t.TempDir()
-		leave, err := shared.enter(t.Context(), plumbing.Repository(parent), true)
+		leave, err := shared.enter(t.Context(), plumbing.Repository(parent), toWrite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +170,7 @@ func TestAWriterIsNotStarvedByReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := registry{gates: map[string]*gate{}}
 		var order []string
-		reader, err := g.enter(t.Context(), "r", false)
+		reader, err := g.enter(t.Context(), "r", toRead)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +178,7 @@ func TestAWriterIsNotStarvedByReaders(t *testing.T) {
 		var all sync.WaitGroup
 		for _, who := range []string{"writer", "reader"} {
 			all.Go(func() {
-				leave, err := g.enter(t.Context(), "r", who == "writer")
+				leave, err := g.enter(t.Context(), "r", map[string]entry{"writer": toWrite, "reader": toRead}[who])
 				if err != nil {
 					t.Error(err)
 					return
@@ -195,12 +197,12 @@ func TestAWriterIsNotStarvedByReaders(t *testing.T) {
 			t.Errorf("order %s", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		hold, _ := g.enter(t.Context(), "r", false)
+		hold, _ := g.enter(t.Context(), "r", toRead)
 		cancel()
-		if _, err := g.enter(ctx, "r", true); !errors.Is(err, context.Canceled) {
+		if _, err := g.enter(ctx, "r", toWrite); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if late, err := g.enter(t.Context(), "r", false); err != nil { // the writer that gave up holds nobody up
+		if late, err := g.enter(t.Context(), "r", toRead); err != nil { // the writer that gave up holds nobody up
 			t.Error(err)
 		} else {
 			late()
@@ -210,4 +212,103 @@ func TestAWriterIsNotStarvedByReaders(t *testing.T) {
 			t.Error("gates are left")
 		}
 	})
+}
+
+// Who forks or removes a workspace does not wait for a remote that does not answer, also behind a session that does, and neither does who looks.
+func TestWhatIsShortDoesNotWaitForAFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := registry{gates: map[string]*gate{}}
+		real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(real, link); err != nil {
+			t.Fatal(err)
+		}
+		enter := func(repo string, what entry) func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			leave, err := g.enter(ctx, repo, what)
+			if err != nil {
+				return nil
+			}
+			return leave
+		}
+		fetch := enter(real, toFetch)
+		done := make(chan func())
+		go func() { // ends with what it sends
+			leave, _ := g.enter(t.Context(), real, toWrite)
+			done <- leave
+		}()
+		synctest.Wait()
+		if enter(real, toFetch) != nil {
+			t.Error("a fetch began before a writer that waits")
+		}
+		read := enter(link, toRead)
+		if read == nil {
+			t.Fatal("a look waits for the fetch")
+		}
+		if enter(real, toEdit) != nil {
+			t.Error("a work tree is added while somebody looks")
+		}
+		read()
+		before := g.changes(link)
+		edit := enter(link, toEdit)
+		if edit == nil || g.changes(real) != before+1 {
+			t.Fatal("adding a work tree waits for the fetch, or the fetch does not learn of it")
+		}
+		for what := range toEdit + 1 {
+			if enter(real, what) != nil {
+				t.Errorf("%d came in while a work tree was added", what)
+			}
+		}
+		edit()
+		fetch()
+		(<-done)()
+		if len(g.gates) > 0 {
+			t.Error("gates are left")
+		}
+	})
+}
+
+func TestAFetchThatFailedBesideANewWorkTreeIsTriedOnceMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit    bool
+		says    string
+		fetches int
+	}{
+		"beside a work tree":                      {true, "fatal: bad object worktrees/x/HEAD", 2},
+		"beside a work tree, but it is not there": {true, "fatal: couldn't find remote ref", 1},
+		"alone": {false, "fatal: bad object worktrees/x/HEAD", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			f := &fake{}
+			f.answer = func(n int, verb string, _ []string) ([]byte, error) {
+				if verb != "fetch" {
+					return nil, nil
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				if n > 1 {
+					if leave, err := Enter(ctx, plumbing.Repository(parent), true); err == nil {
+						t.Error("a work tree is added beside the second try")
+						leave()
+					}
+					return nil, nil
+				}
+				if c.edit {
+					leave, err := Enter(t.Context(), plumbing.Repository(parent), true)
+					if err != nil {
+						t.Error(err)
+						return nil, nil
+					}
+					leave()
+				}
+				return says(c.says)
+			}
+			m := manager(t, Options{CommandRunner: f.plain})
+			if _, err := m.Provision(t.Context(), treeSpec(t, parent, 0, "main")); (err == nil) != (c.fetches > 1) || f.count("fetch") != c.fetches {
+				t.Errorf("%v after %d fetches", err, f.count("fetch"))
+			}
+			registryIsEmpty(t)
+		})
+	}
 }

@@ -50,7 +50,7 @@ func Repair(ctx context.Context, common, old, now string) error {
 	if _, err := os.Lstat(filepath.Join(now, ".git")); err != nil || plumbing.Registration(common, now) != "" {
 		return nil // nothing of git's is there, or it is known
 	}
-	leave, err := shared.enter(ctx, common, true)
+	leave, err := shared.enter(ctx, common, toWrite)
 	if err != nil {
 		return err
 	}

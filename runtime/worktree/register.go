@@ -37,7 +37,7 @@ func (m *Manager) unregister(ctx context.Context, r *record) error {
 	if gitDir == "" {
 		return nil
 	}
-	leave, err := shared.enter(ctx, r.Common, true)
+	leave, err := shared.enter(ctx, r.Common, toWrite)
 	if err != nil {
 		return err
 	}

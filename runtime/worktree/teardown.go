@@ -136,7 +136,7 @@ func (m *Manager) removeGone(ctx context.Context, r *record) error {
 // removeLinked lets git remove a work tree. Git looks once more, and refuses what is not clean. shown are
 // files of runtime/state in it that git has to be told to overlook.
 func (m *Manager) removeLinked(ctx context.Context, r *record, shown []string) error {
-	leave, err := shared.enter(ctx, r.Common, true)
+	leave, err := shared.enter(ctx, r.Common, toWrite)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@
 //
 // Locks: the lock of a session or a root (a file, so it holds between processes; nobody holds two, and
 // the checkouts of a root and the lease of either are guarded by the same) > the gate of a repository
-// (within one process: fetches are readers; adding and removing work trees are writers). The lock of
-// the registries of gates and fetches is a leaf.
+// (within one process: fetches and lists are readers; adding and removing work trees are writers, of which those of other
+// packages do not wait for fetches). The lock of the registries of gates and fetches is a leaf.
 package worktree
 
 import (
