@@ -19,6 +19,9 @@ import (
 // maxIntent bounds an intent, in bytes: it is shown by every listing, and written several times.
 const maxIntent = 1 << 20
 
+// nobody is the agent of a process without one.
+var nobody = &agent.Agent{}
+
 // settle makes the process object: every value that does not need a resource. Nobody else knows it yet.
 func (b *birth) settle(intent string, opts SpawnOpts) (err error) {
 	k := b.k
@@ -26,7 +29,7 @@ func (b *birth) settle(intent string, opts SpawnOpts) (err error) {
 		return err
 	}
 	if b.ag == nil {
-		b.ag = &agent.Agent{}
+		b.ag = nobody
 	}
 	intent = k.conceal(intent, &opts)
 	if opts.ParentPID != 0 {

@@ -189,8 +189,8 @@ func equip(ctx context.Context, k *KernelImpl, p *Process, ag *agent.Agent) (*lo
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Now: present{p}, Specs: p.kit.specs, Weight: p.kit.parts, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
-	}, host{asking{postman{k, p}}})
+		Window: p.model.ContextWindow, Aside: p.model.Aside, Compactor: compactor{host{asking{postman{k, p}}}}, StepTimeout: p.stepTimeout, Open: open, End: end, Thread: threadsOf(k, p), Completed: p.asks.completed, Accept: fitting(p.opts.OutputSchema),
+	}, progress, host{asking{postman{k, p}}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
 	}

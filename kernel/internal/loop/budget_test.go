@@ -152,7 +152,7 @@ func TestTooLittleBudgetSuspendsBeforeTheStep(t *testing.T) {
 	}
 	f.refuse = nil
 	f.model = func(context.Context, int, []byte) (*Response, error) { return said("done"), nil }
-	l, _ := New(Config{Start: Progress{Step: 1}, Budget: fakeBudget{f}, Compactor: f}, f)
+	l, _ := New(Config{Budget: fakeBudget{f}, Compactor: f}, Progress{Step: 1}, f)
 	if end := l.Run(t.Context()); end.Exit.Code != 0 || len(f.steps) != 2 || f.steps[1].StepNumber != 2 {
 		t.Errorf("%+v, step %d", end, f.steps[1].StepNumber)
 	}

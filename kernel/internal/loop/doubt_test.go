@@ -25,7 +25,7 @@ func TestACallInDoubtStaysSoWithoutItsTool(t *testing.T) {
 	f.model = func(context.Context, int, []byte) (*Response, error) { return &Response{Content: "done"}, nil }
 	open := &Open{Said: said, Open: recovery.Open{Answer: step.Answer{Step: 1},
 		Calls: []recovery.Call{{ID: "a", Name: "gone", Begun: true, Intent: &step.Intent{CallID: "a", Effect: string(vfs.EffectExternal)}}}}}
-	l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Open: open}, f)
+	l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Open: open}, Progress{}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestReopenedStepTakesTheTimeThatWasWorked(t *testing.T) {
 		began := time.Now().Add(-10 * time.Minute)
 		open := &Open{Said: said, Open: recovery.Open{Answer: step.Answer{Step: 1, Started: began, ModelTime: 2 * time.Second},
 			Calls: []recovery.Call{{ID: "a", Name: "gone", Begun: true, Intent: &step.Intent{CallID: "a", Effect: string(vfs.EffectExternal)}}}}}
-		l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Open: open}, f)
+		l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Open: open}, Progress{}, f)
 		if err != nil {
 			t.Fatal(err)
 		}

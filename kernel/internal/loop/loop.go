@@ -108,7 +108,6 @@ type Config struct {
 	// Thread starts f as a thread of the process, for an action beside others, and returns what waits for
 	// its end. The context of f is ctx, and ends with the process too. nil = a goroutine.
 	Thread func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error)
-	Start  Progress
 	Open   *Open // what an earlier run has left open; nil = nothing
 	End    *End  // with what an earlier run has ended, whose end was not recorded; nil = it has not
 }
@@ -187,8 +186,8 @@ type Loop struct {
 	again    time.Time // when the step in hand was reopened; zero = it was begun in this run
 }
 
-// New returns a loop that begins behind cfg.Start.Step.
-func New(cfg Config, host Host) (*Loop, error) {
+// New returns a loop that begins behind start.Step.
+func New(cfg Config, start Progress, host Host) (*Loop, error) {
 	if cfg.Thread == nil {
 		cfg.Thread = goroutine
 	}
@@ -196,7 +195,7 @@ func New(cfg Config, host Host) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1, repeats: repeats{most: cfg.FailStop}}, nil
+	return &Loop{cfg: cfg, host: host, req: req, progress: start, scale: 1, repeats: repeats{most: cfg.FailStop}}, nil
 }
 
 // Steps runs steps until the process is done, a limit is reached or ctx ends. The End is not on the stack of the caller. Its frame, and that of question, are on the stack of a

@@ -190,7 +190,7 @@ var testMeta = map[string]Kind{"complete": Complete, "plan": Plan, "spawn": Spaw
 func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
 	t.Helper()
 	cfg.Tools, cfg.Meta, cfg.Budget, cfg.Compactor = testTools, testMeta, fakeBudget{f}, f
-	l, err := New(cfg, f)
+	l, err := New(cfg, Progress{}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -617,7 +617,7 @@ func TestAnyModelLeavesALegalConversation(t *testing.T) { // A-42, A-43
 			}
 			return r, nil
 		}
-		l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
+		l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: testMeta, MaxSteps: 12}, Progress{}, f)
 		if err != nil {
 			rt.Fatal(err)
 		}

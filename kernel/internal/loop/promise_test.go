@@ -30,7 +30,7 @@ func TestEveryActionLeavesALegalOrder(t *testing.T) { // A-42, A-43
 				answer = calls(first, second)
 			}
 			f.model = script(answer, said("end"))
-			l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: meta}, f)
+			l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: meta}, Progress{}, f)
 			if err != nil {
 				t.Fatal(err)
 			}

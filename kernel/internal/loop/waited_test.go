@@ -32,7 +32,7 @@ func TestACallIsAskedAgainWhenOthersBesideItHaveEnded(t *testing.T) {
 		}
 		return "a is done", nil
 	}
-	l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: map[string]Kind{"spawn": Spawn}}, f)
+	l, err := New(Config{Budget: fakeBudget{f}, Compactor: f, Tools: testTools, Meta: map[string]Kind{"spawn": Spawn}}, Progress{}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
