@@ -28,13 +28,14 @@ func TestACopyIsWhatGitMakes(t *testing.T) {
 			ran = append(ran, args[0]+" "+strings.TrimSpace(string(out)))
 		}
 	}
+	unlike := t.TempDir() // what an earlier run of this test has made
 	repo := func(text, config string) string {
 		ran = nil
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "sub", "a.txt"), []byte(text), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "sub", "a.txt"), []byte(text+unlike), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Symlink("sub", filepath.Join(dir, "link")); err != nil {
