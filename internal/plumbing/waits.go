@@ -12,7 +12,8 @@ const Patience = 2 * time.Second
 
 // mostPatience is how many times as long as it takes to the first look a git may wait for one file to open without a pipe that is found. On Linux an open
 // waits so for a pipe, for a server that does not answer and for a file that another program gives back, and for the latter two not that long; locks,
-// hooks, editors and the network are waited for by other calls. With looks after 2, 6, 14, 30, 62 and 126 seconds, it is ended after one or two minutes.
+// hooks, editors and the network are waited for by other calls. With looks after 2, 6, 14, 30, 62 and 126 seconds, it is ended after one or two minutes,
+// and after twice that if the looks are slow.
 const mostPatience = 25
 
 // A PipeError says which file keeps a git from ending.

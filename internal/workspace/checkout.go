@@ -51,7 +51,7 @@ type desks struct {
 	mostBytes int64
 	mostFiles int
 
-	dropping sync.Mutex // held over git (and waits for gates of work trees) while it is decided whether a branch goes
+	dropping sync.Mutex // held over git while it is decided whether a branch goes; inside of the gate of its repository
 }
 
 func (k *desks) deskPath(dir string) string {
@@ -145,17 +145,6 @@ func (k *desks) worktrees(ctx context.Context, id types.UUID, common string, arg
 	defer leave()
 	_, err = k.run(ctx, id, call{args: append([]string{"--git-dir=" + common, "worktree"}, args...)})
 	return err
-}
-
-// gated runs what looks at the work trees of a repository while nobody here adds or removes one of it: git fails where it finds one half made. It does not
-// wait for others that look.
-func gated(ctx context.Context, k *git, id types.UUID, common string, args ...string) ([]byte, error) {
-	leave, err := worktree.Enter(ctx, common, false)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return k.run(ctx, id, call{args: append([]string{"--git-dir=" + common}, args...)})
 }
 
 // baseOf returns the commit of the user's repository over which a snapshot was made. If that is gone, or there was none, it is what is checked

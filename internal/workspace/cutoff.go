@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/plumbing"
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -18,8 +19,13 @@ import (
 // that has lost its .git. It writes that anew if the repository still knows the work tree. Otherwise, if no file is in the directory, it removes it,
 // and what git has noted of a work tree that it had not finished.
 func (k *desks) cutOff(ctx context.Context, d desk) error {
+	leave, err := worktree.Enter(ctx, d.Common, true) // nobody here is at making it
+	if err != nil {
+		return err
+	}
+	defer leave()
 	link := filepath.Join(d.Dir, ".git")
-	_, err := os.Lstat(link)
+	_, err = os.Lstat(link)
 	linked, known := err == nil, plumbing.Registration(d.Common, d.Dir)
 	adding := known != "" && plumbing.Adding(known)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || linked && !adding {
@@ -39,7 +45,7 @@ func (k *desks) cutOff(ctx context.Context, d desk) error {
 		if !adding {
 			return nil
 		}
-		_, err := gated(ctx, k.git, d.owner(), d.Common, "worktree", "unlock", "--", d.Dir)
+		_, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "unlock", "--", d.Dir}})
 		return err
 	case known != "" && !linked:
 		if err := os.WriteFile(link, []byte("gitdir: "+known+"\n"), 0o666); err != nil {

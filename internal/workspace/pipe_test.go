@@ -123,8 +123,8 @@ func TestASlowGitOfOthersIsNotEndedForAPipe(t *testing.T) {
 	dir := b.dir()
 	must(t, syscall.Mkfifo(filepath.Join(dir, ".gitignore"), 0o600))
 	b.git.program = filepath.Join(b.dir(), "git")
-	must(t, os.WriteFile(b.git.program, []byte("#!/bin/sh\nsleep 1\n"), 0o700))
-	watched, end := plumbing.Watch(t.Context(), 50*time.Millisecond, func() plumbing.Where { return plumbing.Where{Top: dir} })
+	must(t, os.WriteFile(b.git.program, []byte("#!/bin/sh\nsleep 2\n"), 0o700))
+	watched, end := plumbing.Watch(t.Context(), 400*time.Millisecond, func() plumbing.Where { return plumbing.Where{Top: dir} })
 	_, err := b.git.runner(b.id)(watched, nil, "git", "-C", dir, "status")
 	if pipe := end(); err != nil || pipe != nil {
 		t.Errorf("%v, %v", err, pipe)

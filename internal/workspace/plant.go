@@ -200,7 +200,12 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 		branch, err = k.freeBranch(ctx, id, r.gitDir, p.Name)
 		return branch, base, name, err
 	}
-	out, err := gated(ctx, k.git, id, r.common, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/"+plumbing.EscapeGlob(branch))
+	leave, err := worktree.Enter(ctx, r.common, false)
+	if err != nil {
+		return "", "", "", err
+	}
+	defer leave()
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/" + plumbing.EscapeGlob(branch)}})
 	if err != nil {
 		return "", "", "", err
 	}
@@ -283,7 +288,9 @@ func (k *Grove) Uproot(ctx context.Context, id types.UUID, parent string) error 
 	if err := k.uproot(ctx, id, parent); err != nil || serr != nil {
 		return err
 	}
-	k.desks.dropBranch(ctx, seed)
+	if _, err := k.desks.dropBranch(ctx, seed); err != nil {
+		return err
+	}
 	return k.desks.forgetSeed(parent)
 }
 

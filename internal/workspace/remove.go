@@ -289,8 +289,12 @@ func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 	} else if err := os.RemoveAll(d.Dir); err != nil {
 		return "", fileError("Remove", d.Dir, err)
 	}
-	if d.Branch != "" && k.dropBranch(ctx, d) {
-		dropped = d.Branch
+	if d.Branch != "" {
+		if gone, err := k.dropBranch(ctx, d); err != nil { // the note knows of it
+			return "", err
+		} else if gone {
+			dropped = d.Branch
+		}
 	}
 	if err := os.Remove(k.deskPath(d.Dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return dropped, storage(k.deskPath(d.Dir), err)
@@ -299,22 +303,32 @@ func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 }
 
 // dropBranch removes the branch that was made for a workspace, unless it is checked out, or has commits that no other branch, tag or
-// remote has. One that cannot be looked at stays.
-func (k *desks) dropBranch(ctx context.Context, d desk) bool {
+// remote has. One that cannot be looked at stays. CANCELLED: ctx has ended before that is decided.
+func (k *desks) dropBranch(ctx context.Context, d desk) (dropped bool, err error) {
+	leave, err := worktree.Enter(ctx, d.Common, false)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
 	k.dropping.Lock() // of two at the same commit each would see that the other has it
 	defer k.dropping.Unlock()
+	defer func() {
+		if ctx.Err() != nil && !dropped {
+			err = types.Errorf(types.ErrCancelled, "Remove", d.Dir, "%w", context.Cause(ctx))
+		}
+	}()
 	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
-	out, err := gated(ctx, k.git, d.owner(), d.Common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref))
+	out, err := k.run(ctx, d.owner(), call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
 	f := strings.Split(plumbing.Line(out), "\x00")
 	if err != nil || len(f) != 3 || f[0] != ref || f[2] != "" {
-		return false
+		return false, nil
 	}
 	out, err = k.run(ctx, d.owner(), call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + plumbing.EscapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
 	if err != nil || plumbing.Line(out) != "0" {
-		return false
+		return false, nil
 	}
 	_, err = k.run(ctx, d.owner(), call{args: []string{git, "update-ref", "--no-deref", "-d", ref, f[1]}})
-	return err == nil
+	return err == nil, nil
 }
 
 // Workspaces returns the directories that Checkout has made and Remove has not removed.

@@ -77,7 +77,7 @@ func Stow(ctx context.Context, k *Keeper, dir string, free func() error) (freed 
 	}
 	delete(h.shadows, dir)
 	delete(h.caches, dir)
-	return freed, s.depart(n)
+	return freed, s.depart(ctx, n)
 }
 
 // pack keeps everything that is in a workspace, and proves it. It returns the note on that, which is not written yet.
@@ -316,9 +316,9 @@ var ofPlace = []string{"gitdir", "commondir", "locked"}
 var locks = []string{"index.lock", "HEAD.lock", "config.worktree.lock"}
 
 // depart removes a workspace that was shut.
-func (s stower) depart(n *stowed) error {
+func (s stower) depart(ctx context.Context, n *stowed) error {
 	dir, aside := n.Desk.Dir, n.aside()
-	if err := n.unregister(); err != nil {
+	if err := n.unregister(ctx); err != nil {
 		return err
 	}
 	openDirs(aside)
@@ -333,8 +333,16 @@ func (s stower) depart(n *stowed) error {
 }
 
 // unregister lets a repository forget a linked work tree whose files are kept, as "git worktree prune" does. Another directory in its place is none of ours.
-func (n *stowed) unregister() error {
-	if _, err := os.Lstat(n.Desk.Dir); n.Desk.Common == "" || err == nil && !n.there() {
+func (n *stowed) unregister(ctx context.Context) error {
+	if n.Desk.Common == "" {
+		return nil
+	}
+	leave, err := worktree.Enter(ctx, n.Desk.Common, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if _, err := os.Lstat(n.Desk.Dir); err == nil && !n.there() {
 		return nil
 	}
 	at := plumbing.Registration(n.Desk.Common, n.Desk.Dir)

@@ -29,13 +29,13 @@ var stowCuts = map[string]struct {
 	"while it was removed": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
 		must(h, s.write(n))
 		must(h, s.shut(n))
-		must(h, n.unregister())
+		must(h, n.unregister(h.Context()))
 		must(h, os.Remove(filepath.Join(n.aside(), "a")))
 	}},
 	"before the note said that it is gone": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
 		must(h, s.write(n))
 		must(h, s.shut(n))
-		must(h, s.depart(n))
+		must(h, s.depart(h.Context(), n))
 		n.State = stowGoing
 		n.Device, n.Inode = 1, 1
 		must(h, s.write(n))
@@ -70,7 +70,7 @@ func coming(s stower, h *stowHome, n *stowed) {
 	h.Helper()
 	must(h, s.write(n))
 	must(h, s.shut(n))
-	must(h, s.depart(n))
+	must(h, s.depart(h.Context(), n))
 	must(h, os.Mkdir(h.to, 0o755))
 	n.State = stowComing
 	n.Device, n.Inode = placeOf(h.to)

@@ -119,9 +119,9 @@ func (s stower) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return s.depart(n)
+		return s.depart(ctx, n)
 	case n.State == stowGoing:
-		return s.depart(n)
+		return s.depart(ctx, n)
 	case n.State == stowComing:
 		return s.undo(ctx, n)
 	case n.State == stowReleased:

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"rnix/internal/plumbing"
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -102,24 +103,24 @@ func (s stower) fits(ctx context.Context, n *stowed, cannot func(types.ErrCode, 
 	if n.Branch == "" {
 		return "", nil
 	}
-	ref := "refs/heads/" + n.Branch
-	out, err := gated(ctx, s.k.git, s.id, common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref))
+	leave, err := worktree.Enter(ctx, common, false)
 	if err != nil {
 		return "", err
 	}
-	for l := range strings.Lines(string(out)) {
-		f := strings.Split(strings.TrimSuffix(l, "\n"), "\x00")
-		switch {
-		case len(f) != 3 || f[0] != ref:
-		case f[2] != "":
-			return "", cannot(types.ErrConflict, "its branch %s is checked out in %s: check out another one there", n.Branch, f[2])
-		case f[1] != n.Head:
-			return "", cannot(types.ErrConflict, "its branch %s was moved from %s to %s: give the branch of now another name with: git --git-dir=%s branch -m %s NAME",
-				n.Branch, n.Head, f[1], plumbing.ShellQuote(common), plumbing.ShellQuote(n.Branch))
-		default:
-			return "", nil
-		}
+	tip, where, err := n.branchAt(ctx, s.k.git, s.id)
+	leave()
+	switch {
+	case err != nil:
+		return "", err
+	case where != "":
+		return "", cannot(types.ErrConflict, "its branch %s is checked out in %s: check out another one there", n.Branch, where)
+	case tip == n.Head:
+		return "", nil
+	case tip != "":
+		return "", cannot(types.ErrConflict, "its branch %s was moved from %s to %s: give the branch of now another name with: git --git-dir=%s branch -m %s NAME",
+			n.Branch, n.Head, tip, plumbing.ShellQuote(common), plumbing.ShellQuote(n.Branch))
 	}
+	ref := "refs/heads/" + n.Branch
 	if _, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + common, "update-ref", ref, n.Head, strings.Repeat("0", len(n.Head))}}); err != nil {
 		return "", cannot(types.ErrConflict, "its branch %s is gone, and cannot be made again: %v", n.Branch, err)
 	}
@@ -183,10 +184,36 @@ func (s stower) fillIn(ctx context.Context, n *stowed, rec *Stored) error {
 	return c.freshFiles(ctx, s.id, d.Dir, plumbing.Registration(d.Common, d.Dir), true)
 }
 
+// branchAt returns the commit of the branch of a workspace, and in which work tree it is checked out; "" if it is not there, or in none. The caller is
+// inside of the gate.
+func (n *stowed) branchAt(ctx context.Context, k *git, id types.UUID) (tip, where string, err error) {
+	if n.Branch == "" {
+		return "", "", nil
+	}
+	ref := "refs/heads/" + n.Branch
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + n.Desk.Common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
+	for l := range strings.Lines(string(out)) {
+		if f := strings.Split(strings.TrimSuffix(l, "\n"), "\x00"); err == nil && len(f) == 3 && f[0] == ref {
+			return f[1], f[2], nil
+		}
+	}
+	return "", "", err
+}
+
 // relink lets the repository know the work tree again, as it knew it.
 func (s stower) relink(ctx context.Context, n *stowed) error {
 	d := n.Desk
-	if err := s.k.desks.worktrees(ctx, s.id, d.Common, "add", "--detach", "--no-checkout", "--", d.Dir, n.Head); err != nil {
+	leave, err := worktree.Enter(ctx, d.Common, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if _, where, err := n.branchAt(ctx, s.k.git, s.id); err != nil {
+		return err
+	} else if where != "" { // since it was looked at first
+		return types.Errorf(types.ErrConflict, "Unarchive", n.Branch, "the branch is checked out in %s: check out another one there", where)
+	}
+	if _, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + d.Common, "worktree", "add", "--detach", "--no-checkout", "--", d.Dir, n.Head}}); err != nil {
 		return err
 	}
 	at := plumbing.Registration(d.Common, d.Dir)
@@ -257,7 +284,7 @@ func (s stower) undo(ctx context.Context, n *stowed) error {
 	if err := ctx.Err(); err != nil {
 		return types.Errorf(types.ErrCancelled, "Unarchive", dir, "%w", context.Cause(ctx))
 	}
-	if err := n.unregister(); err != nil {
+	if err := n.unregister(ctx); err != nil {
 		return err
 	}
 	if n.there() {
@@ -298,7 +325,9 @@ func Release(ctx context.Context, k *Keeper, id types.UUID) (rec *Stored, err er
 
 func (s stower) finishRelease(ctx context.Context, n *stowed) error {
 	if n.Desk.Branch != "" {
-		s.k.desks.dropBranch(ctx, n.Desk)
+		if _, err := s.k.desks.dropBranch(ctx, n.Desk); err != nil {
+			return err
+		}
 	}
 	rec, err := s.rescued(n.Work)
 	if err != nil && types.CodeOf(err) != types.ErrNotFound {

@@ -75,22 +75,22 @@ func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []plum
 	return 0, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: the remote has not answered in time", ErrBaseFetch)
 }
 
-// fetchAlone fetches, and once more if that failed while somebody added or removed a work tree: git fails where it finds one half made.
+// fetchAlone fetches, and once more if that failed at a work tree that somebody added or removed meanwhile: git fails where it finds one half made.
 func (m *Manager) fetchAlone(ctx context.Context, repo, ref string, set []plumbing.Setting, where []string) error {
-	var out []byte
-	try := func(what entry) (changes bool, err error) {
+	try := func(what entry) (out []byte, changed bool, err error) {
 		leave, err := shared.enter(ctx, repo, what)
 		if err != nil {
-			return false, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: %w", ErrBaseFetch, err)
+			return nil, false, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: %w", ErrBaseFetch, err)
 		}
-		defer leave()
-		before := shared.changes(repo)
 		out, err = m.git.git(ctx, set, append(where, "fetch", "--no-auto-maintenance", "origin", "--", "+refs/heads/"+ref+":refs/remotes/origin/"+ref)...)
-		return shared.changes(repo) != before, err
+		return out, leave(), err
 	}
-	changes, err := try(toFetch)
-	if err != nil && changes && ctx.Err() == nil && !absentRef(string(out)+err.Error()) {
-		_, err = try(toRead)
+	out, changed, err := try(toFetch)
+	if err != nil && changed && ctx.Err() == nil && strings.Contains(string(out)+err.Error(), "worktrees/") {
+		first := err
+		if out, _, err = try(toRead); errors.Is(err, ErrBaseFetch) {
+			return types.Errorf(types.ErrTimeout, "Fetch", ref, "%w; before that: %w", err, first)
+		}
 	}
 	switch {
 	case err == nil:

@@ -56,18 +56,19 @@ type registry struct {
 var shared = registry{gates: map[string]*gate{}, flights: map[flightKey]*flight{}}
 
 // Enter waits until nobody in this process is at adding or removing a work tree of a repository, which is named by its common git directory, and with alone
-// also until nobody lists them: git fails where it finds one half made. It does not wait for fetches, which can take a minute, and which try again for it.
-// The caller calls leave. CANCELLED: ctx has ended.
+// also until nobody lists them: git fails where it finds one half made. It does not wait for fetches, which can take a minute, and which try again for it;
+// who adds or removes one by a Manager does. Nobody enters a gate in which it is. The caller calls leave. CANCELLED: ctx has ended.
 func Enter(ctx context.Context, common string, alone bool) (leave func(), err error) {
 	what := toRead
 	if alone {
 		what = toEdit
 	}
-	return shared.enter(ctx, common, what)
+	left, err := shared.enter(ctx, common, what)
+	return func() { left() }, err
 }
 
-// enter waits for the gate of a repository. The caller calls leave.
-func (g *registry) enter(ctx context.Context, repo string, what entry) (leave func(), err error) {
+// enter waits for the gate of a repository. The caller calls leave, which says whether writers were let in meanwhile.
+func (g *registry) enter(ctx context.Context, repo string, what entry) (leave func() (changed bool), err error) {
 	key := plumbing.Resolved(repo)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,23 +98,14 @@ func (g *registry) enter(ctx context.Context, repo string, what entry) (leave fu
 		e.changes++
 	}
 	e.inside[what]++
-	return sync.OnceFunc(func() {
+	before := e.changes
+	return sync.OnceValue(func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		e.inside[what]--
 		g.leftLocked(key, e)
+		return e.changes != before
 	}), nil
-}
-
-// changes says how many writers have been let in, counted from before the caller, who is inside.
-func (g *registry) changes(repo string) int {
-	key := plumbing.Resolved(repo)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e := g.gates[key]; e != nil { // else it leads elsewhere now
-		return e.changes
-	}
-	return -1
 }
 
 // leftLocked tells those who wait that somebody has left.

@@ -50,10 +50,11 @@ func parseRefs(out string) (list []ref) {
 
 // neighbour is a remote that is a directory of this machine: it can be asked.
 type neighbour struct {
-	where []string // how git is told where it is
-	quiet []plumbing.Setting
-	tips  map[string]bool // commits
-	tags  map[string]bool // object and name
+	common string   // its git directory
+	where  []string // how git is told where it is
+	quiet  []plumbing.Setting
+	tips   map[string]bool // commits
+	tags   map[string]bool // object and name
 }
 
 // evidence is what is known of the remotes of a clone.
@@ -291,7 +292,7 @@ func (e *evidence) neighbour(dir string) *neighbour {
 	if gitDir == "" || !e.apart(plumbing.CommonOf(gitDir), 0) {
 		return nil
 	}
-	n := &neighbour{where: []string{"--no-replace-objects", "--git-dir=" + gitDir}, tips: map[string]bool{}, tags: map[string]bool{}}
+	n := &neighbour{common: plumbing.CommonOf(gitDir), where: []string{"--no-replace-objects", "--git-dir=" + gitDir}, tips: map[string]bool{}, tags: map[string]bool{}}
 	conf, err := e.configOf(e.ctx, n.where...)
 	if err == nil {
 		n.quiet = conf.quiet
@@ -354,6 +355,12 @@ func (e *evidence) holds(n *neighbour, commits []string) bool {
 	if e.err != nil {
 		return false
 	}
+	leave, err := shared.enter(e.ctx, n.common, toRead) // git fails at a work tree of it that is half made
+	if err != nil {
+		e.err = err
+		return false
+	}
+	defer leave()
 	out, err := e.git(e.ctx, n.quiet, slices.Concat(n.where, []string{"rev-list", "--count"}, commits, []string{"--not", "--all", "--"})...)
 	if err != nil && !failed(err) {
 		e.err = err
