@@ -310,25 +310,27 @@ func (k *desks) dropBranch(ctx context.Context, d desk) (dropped bool, err error
 		return false, err
 	}
 	defer leave()
+	if dropped = dropUnneeded(ctx, k, d); !dropped && ctx.Err() != nil {
+		return false, types.Errorf(types.ErrCancelled, "Remove", d.Dir, "%w", context.Cause(ctx))
+	}
+	return dropped, nil
+}
+
+func dropUnneeded(ctx context.Context, k *desks, d desk) bool {
 	k.dropping.Lock() // of two at the same commit each would see that the other has it
 	defer k.dropping.Unlock()
-	defer func() {
-		if ctx.Err() != nil && !dropped {
-			err = types.Errorf(types.ErrCancelled, "Remove", d.Dir, "%w", context.Cause(ctx))
-		}
-	}()
 	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
 	out, err := k.run(ctx, d.owner(), call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
 	f := strings.Split(plumbing.Line(out), "\x00")
 	if err != nil || len(f) != 3 || f[0] != ref || f[2] != "" {
-		return false, nil
+		return false
 	}
 	out, err = k.run(ctx, d.owner(), call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + plumbing.EscapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
 	if err != nil || plumbing.Line(out) != "0" {
-		return false, nil
+		return false
 	}
 	_, err = k.run(ctx, d.owner(), call{args: []string{git, "update-ref", "--no-deref", "-d", ref, f[1]}})
-	return err == nil, nil
+	return err == nil
 }
 
 // Workspaces returns the directories that Checkout has made and Remove has not removed.
