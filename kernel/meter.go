@@ -28,6 +28,7 @@ type metered struct {
 	broke *loop.Broke   // why a request was refused; nil = none was
 	want  *purse.Want   // of that one; nil = no budget is enough
 	cut   func(error)   // ends the answer that the process waits for; nil = it waits for none
+	asks  int           // so often it has begun to wait for one
 }
 
 func newMeter() *metered {
@@ -133,14 +134,14 @@ func (b *budgets) reserve(m *Metering) error {
 	}
 	w, err := b.worstOf(m, usd)
 	if err != nil {
-		return breaks(m.p, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
+		return breaks(m, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
 	}
 	claim, short, rerr := m.p.purse.Reserve(m.ctx, w)
 	switch {
 	case rerr != nil:
 		return types.Errorf(types.ErrUnavailable, "Meter", "", "given up: %w", rerr)
 	case short != nil:
-		return breaks(m.p, b.broke(m.p, short), &w)
+		return breaks(m, b.broke(m.p, short), &w)
 	}
 	m.claim, m.Answer = claim, claim.Answer
 	return nil
@@ -346,52 +347,4 @@ func drain(p *Process, resp *loop.Response) {
 	if t.since, t.cost = (loop.Usage{}), (loop.Cost{}); resp.Model == "" { // not every program says which it asks
 		resp.Model = t.model
 	}
-}
-
-// breaks has a process suspended whose request was refused, and returns what its program is told. want is what there is too little for; nil = nothing
-// would be enough.
-func breaks(p *Process, b *loop.Broke, want *purse.Want) error {
-	p.mu.Lock()
-	p.meter.broke, p.meter.want = b, want
-	cut := p.meter.cut
-	p.mu.Unlock()
-	if cut != nil {
-		cut(b)
-	}
-	return types.Errorf(types.ErrExhausted, "Meter", "", "%s", b.Wait.SuspendReason)
-}
-
-// onBroke has cut called when a request is refused, until the returned function is called.
-func onBroke(p *Process, cut func(error)) (done func()) {
-	p.mu.Lock()
-	p.meter.cut = cut
-	b := p.meter.broke
-	p.mu.Unlock()
-	if b != nil { // since it was looked
-		cut(b)
-	}
-	return func() {
-		p.mu.Lock()
-		p.meter.cut = nil
-		p.mu.Unlock()
-	}
-}
-
-// broken returns why a process has to be suspended of which a request was refused while it did something else; nil = it need not, since there is more now.
-func (b *budgets) broken(p *Process) *loop.Broke {
-	p.mu.Lock()
-	broke, want := p.meter.broke, p.meter.want
-	p.mu.Unlock()
-	if broke == nil || want == nil {
-		return broke
-	}
-	if s := p.purse.Short(*want); s != nil {
-		return b.broke(p, s)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.meter.broke == broke {
-		p.meter.broke, p.meter.want = nil, nil
-	}
-	return nil
 }

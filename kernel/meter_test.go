@@ -263,30 +263,64 @@ func TestMeteredRequestsCountOnce(t *testing.T) {
 // A request that is refused while the process does something else suspends it at its next question, unless there is more by then.
 func TestRefusedRequestSuspendsAtTheNextQuestion(t *testing.T) {
 	for _, more := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var s *sys
+			turns := 0
+			s = newSys(t, withProgram(t, func(context.Context, vfs.Caller) (string, error) {
+				if turns++; turns == 1 {
+					return `{"tool_calls":[{"id":"c","name":"tool","input":{}}]}`, nil
+				}
+				return `{"content":"done"}`, nil
+			}))
+			s.tool = func(ctx context.Context, c vfs.Caller) (string, error) {
+				_, err := s.Meter(ctx, c.UUID, aRequest(1<<20, 1000))
+				if types.CodeOf(err) != types.ErrExhausted || !strings.Contains(err.Error(), "too little left for the next call") {
+					return "", types.Errorf(types.ErrInternal, "", "", "not refused: %v", err)
+				}
+				if more {
+					_, err = s.AddBudget(c.PID, Amount{USD: 100 * price.Dollar})
+					return "ok", err
+				}
+				return "ok", nil
+			}
+			i, err := s.WaitInfo(t.Context(), s.spawn(usd(0.01)))
+			if err != nil || more != (i.Result == "done") || more == (i.Parked.Why() == types.SuspendBudget) {
+				t.Errorf("more %t: %+v %v", more, i, err)
+			}
+		})
+	}
+}
+
+// What a program has done before the request that is refused is recorded, also if the process learns of it only then.
+func TestWhatWasDoneBeforeARefusedRequestIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		var s *sys
 		turns := 0
-		s = newSys(t, withProgram(t, func(context.Context, vfs.Caller) (string, error) {
+		refused := make(chan error, 1)
+		s = newSys(t, withProgram(t, func(ctx context.Context, c vfs.Caller) (string, error) {
 			if turns++; turns == 1 {
+				go func() { // ends with what it sends
+					_, err := s.Meter(context.WithoutCancel(ctx), c.UUID, aRequest(1<<20, 1000))
+					refused <- err
+				}()
+			}
+			wait := time.Minute
+			if turns <= 3 {
+				wait = caughtUp / 2
+			}
+			select {
+			case <-time.After(wait):
 				return `{"tool_calls":[{"id":"c","name":"tool","input":{}}]}`, nil
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
 			}
-			return `{"content":"done"}`, nil
 		}))
-		s.tool = func(ctx context.Context, c vfs.Caller) (string, error) {
-			_, err := s.Meter(ctx, c.UUID, aRequest(1<<20, 1000))
-			if types.CodeOf(err) != types.ErrExhausted || !strings.Contains(err.Error(), "too little left for the next call") {
-				return "", types.Errorf(types.ErrInternal, "", "", "not refused: %v", err)
-			}
-			if more {
-				_, err = s.AddBudget(c.PID, Amount{USD: 100 * price.Dollar})
-				return "ok", err
-			}
-			return "ok", nil
-		}
+		s.tool = func(context.Context, vfs.Caller) (string, error) { return "ok", nil }
 		i, err := s.WaitInfo(t.Context(), s.spawn(usd(0.01)))
-		if err != nil || more != (i.Result == "done") || more == (i.Parked.Why() == types.SuspendBudget) {
-			t.Errorf("more %t: %+v %v", more, i, err)
+		if err != nil || i.Parked.Why() != types.SuspendBudget || i.Step != 3 || turns != 4 || types.CodeOf(<-refused) != types.ErrExhausted {
+			t.Errorf("%+v %v, asked %d times", i, err, turns)
 		}
-	}
+	})
 }
 
 // The end of a run gives up what is under way, and waits until it is counted.
