@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +26,19 @@ import (
 	"rnix/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(untouched{m}) }
+
+// untouched runs the tests, and fails if one of them has written to what all processes without an agent share.
+type untouched struct{ *testing.M }
+
+func (u untouched) Run() int {
+	code := u.M.Run()
+	if !reflect.DeepEqual(*nobody, agent.Agent{}) {
+		fmt.Fprintf(os.Stderr, "a process has written to the agent that others share: %+v\n", *nobody)
+		code = max(code, 1)
+	}
+	return code
+}
 
 // device is a file whose Write is a function.
 type device struct {
