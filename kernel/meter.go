@@ -134,14 +134,23 @@ func (b *budgets) reserve(m *Metering) error {
 	}
 	w, err := b.worstOf(m, usd)
 	if err != nil {
-		return breaks(m, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
+		if err := catchUp(m); err != nil {
+			return err
+		}
+		return breaks(m.p, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
 	}
 	claim, short, rerr := m.p.purse.Reserve(m.ctx, w)
+	if short != nil && rerr == nil {
+		if err := catchUp(m); err != nil {
+			return err
+		}
+		claim, short, rerr = m.p.purse.Reserve(m.ctx, w) // there may be more by now
+	}
 	switch {
 	case rerr != nil:
 		return types.Errorf(types.ErrUnavailable, "Meter", "", "given up: %w", rerr)
 	case short != nil:
-		return breaks(m, b.broke(m.p, short), &w)
+		return breaks(m.p, b.broke(m.p, short), &w)
 	}
 	m.claim, m.Answer = claim, claim.Answer
 	return nil

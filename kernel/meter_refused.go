@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"time"
 
 	"rnix/kernel/internal/loop"
@@ -10,9 +11,7 @@ import (
 
 // breaks has a process suspended whose request was refused, and returns what its program is told. want is what there is too little for; nil = nothing
 // would be enough.
-func breaks(m *Metering, b *loop.Broke, want *purse.Want) error {
-	p := m.p
-	catchUp(m)
+func breaks(p *Process, b *loop.Broke, want *purse.Want) error {
 	p.mu.Lock()
 	p.meter.broke, p.meter.want = b, want
 	cut := p.meter.cut
@@ -23,38 +22,40 @@ func breaks(m *Metering, b *loop.Broke, want *purse.Want) error {
 	return types.Errorf(types.ErrExhausted, "Meter", "", "%s", b.Wait.SuspendReason)
 }
 
-// A program that asks again has done what it was answered before, and said so. The process that waits for it so long, and in which nothing comes, has
-// recorded that. It is not waited for longer than mostCatchUp.
+// A program that asks again has done what it was answered before, and said so. The process that waits for it for caughtUp, and is not told more, has
+// recorded that. One that does something else all the time is waited for as long as stuck says, and one that has much to record as long as mostCatchUp.
 const (
 	caughtUp    = 200 * time.Millisecond
-	mostCatchUp = 3 * time.Second
+	stuck       = 3 * time.Second
+	mostCatchUp = 30 * time.Second
 )
 
-// catchUp waits until the process of a request has recorded what its program has done before it: a run that is suspended hears it no more.
-func catchUp(m *Metering) {
-	end := time.NewTimer(mostCatchUp)
-	defer end.Stop()
-	waits := func() int {
+// catchUp waits until the process of a request has recorded what its program has done before it: a run that is suspended hears it no more. UNAVAILABLE: the
+// request is given up.
+func catchUp(m *Metering) error {
+	look := func() (asks int, waits bool) {
 		m.p.mu.Lock()
 		defer m.p.mu.Unlock()
-		if m.p.meter.cut == nil {
-			return 0
-		}
-		return m.p.meter.asks
+		return m.p.meter.asks, m.p.meter.cut != nil
 	}
-	for {
-		before := waits()
+	still := time.Duration(0)
+	for all := time.Duration(0); all < mostCatchUp && still < stuck; all += caughtUp {
+		asks, waits := look()
 		select {
 		case <-time.After(caughtUp):
-		case <-end.C:
-			return
 		case <-m.ctx.Done():
-			return
+			return types.Errorf(types.ErrUnavailable, "Meter", "", "given up: %w", context.Cause(m.ctx))
 		}
-		if before > 0 && waits() == before {
-			return
+		switch now, waitsNow := look(); {
+		case now != asks:
+			still = 0
+		case waits && waitsNow:
+			return nil
+		default:
+			still += caughtUp
 		}
 	}
+	return nil
 }
 
 // onBroke has cut called when a request is refused, until the returned function is called.

@@ -323,6 +323,50 @@ func TestWhatWasDoneBeforeARefusedRequestIsRecorded(t *testing.T) {
 	})
 }
 
+// While it is waited until the process has caught up, there can be more, or the request can be given up: neither suspends the process.
+func TestARequestThatIsGivenUpOrCanBePaidAfterAllSuspendsNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(s *sys, pid types.PID, giveUp func()) error
+		code      types.ErrCode
+	}{
+		"more": {func(s *sys, pid types.PID, _ func()) error {
+			_, err := s.AddBudget(pid, Amount{USD: 100 * price.Dollar})
+			return err
+		}, ""},
+		"given up": {func(_ *sys, _ types.PID, giveUp func()) error { giveUp(); return nil }, types.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s *sys
+				s = newSys(t, withProgram(t, func(ctx context.Context, caller vfs.Caller) (string, error) {
+					asks, giveUp := context.WithCancel(ctx)
+					defer giveUp()
+					done := make(chan error, 1)
+					go func() { // ends with what it sends
+						m, err := s.Meter(asks, caller.UUID, aRequest(1<<20, 1000))
+						if err == nil {
+							m.Drop()
+						}
+						done <- err
+					}()
+					<-time.After(caughtUp / 2)
+					if err := c.meanwhile(s, caller.PID, giveUp); err != nil {
+						return "", err
+					}
+					if err := <-done; types.CodeOf(err) != c.code {
+						t.Errorf("%v", err)
+					}
+					return `{"content":"done"}`, nil
+				}))
+				i, err := s.WaitInfo(t.Context(), s.spawn(usd(0.01)))
+				if err != nil || i.Result != "done" {
+					t.Errorf("%+v %v", i, err)
+				}
+			})
+		})
+	}
+}
+
 // The end of a run gives up what is under way, and waits until it is counted.
 func TestEndOfARunCountsWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
