@@ -32,12 +32,7 @@ func TestWorkTreesAreTouchedInsideOfTheGate(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	gone := desk{Dir: filepath.Join(h.dir(), "gone"), Common: d.Common, Branch: "main"}
-	must(t, h.desks.note(gone))
-	waits("a removal", func(ctx context.Context) error { _, err := h.desks.clear(ctx, gone); return err })
-	if _, err := h.desks.readDesk(gone.Dir); err != nil {
-		t.Errorf("a removal that was given up has lost its note: %v", err)
-	}
+	waits("the end of a branch", func(ctx context.Context) error { _, err := h.desks.dropBranch(ctx, d); return err })
 	waits("the end of what was cut off", func(ctx context.Context) error { return h.desks.cutOff(ctx, d) })
 	must(t, withStower(t.Context(), h.Keeper, h.id, func(s stower) error {
 		n, _, err := s.pack(t.Context(), d)
@@ -50,7 +45,13 @@ func TestWorkTreesAreTouchedInsideOfTheGate(t *testing.T) {
 		}
 		coming(s, h, n)
 		waits("what comes back", func(ctx context.Context) error { return s.relink(ctx, n) })
-		// Its branch can be checked out elsewhere since it was looked at.
+		// Since it was looked at, its branch can be moved, or checked out elsewhere.
+		head := n.Head
+		n.Head = strings.Repeat("0", len(head))
+		if err := s.relink(t.Context(), n); types.CodeOf(err) != types.ErrConflict || plumbing.Registration(d.Common, h.to) != "" {
+			t.Errorf("a branch that was moved: %v", err)
+		}
+		n.Head = head
 		h.user(h.repo, "worktree", "add", "-q", filepath.Join(h.dir(), "other"), n.Branch)
 		if err := s.relink(t.Context(), n); types.CodeOf(err) != types.ErrConflict || plumbing.Registration(d.Common, h.to) != "" {
 			t.Errorf("two work trees on %s: %v", n.Branch, err)

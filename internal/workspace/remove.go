@@ -290,7 +290,9 @@ func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 		return "", fileError("Remove", d.Dir, err)
 	}
 	if d.Branch != "" {
-		if gone, err := k.dropBranch(ctx, d); err != nil { // the note knows of it
+		sure, cancel := surely(ctx) // who removes it again is not told of its rescue
+		defer cancel()
+		if gone, err := k.dropBranch(sure, d); err != nil { // the note knows of it
 			return "", err
 		} else if gone {
 			dropped = d.Branch

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -77,7 +78,9 @@ func Stow(ctx context.Context, k *Keeper, dir string, free func() error) (freed 
 	}
 	delete(h.shadows, dir)
 	delete(h.caches, dir)
-	return freed, s.depart(ctx, n)
+	sure, cancel := surely(ctx)
+	defer cancel()
+	return freed, s.depart(sure, n)
 }
 
 // pack keeps everything that is in a workspace, and proves it. It returns the note on that, which is not written yet.
@@ -314,6 +317,11 @@ var ofPlace = []string{"gitdir", "commondir", "locked"}
 
 // locks are files of a linked work tree's git directory by which a running git keeps others away. None runs any more when it comes back.
 var locks = []string{"index.lock", "HEAD.lock", "config.worktree.lock"}
+
+// surely returns a context for the end of what must not stop half-way, which does not last for ever: the next start finishes the rest.
+func surely(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+}
 
 // depart removes a workspace that was shut.
 func (s stower) depart(ctx context.Context, n *stowed) error {

@@ -66,7 +66,9 @@ func (s stower) come(ctx context.Context, n *stowed) (said string, err error) {
 		err = n.settled() // before what it was made of goes
 	}
 	if err != nil {
-		return "", errors.Join(cannot(types.CodeOf(err), "%v", err), s.undo(context.WithoutCancel(ctx), n))
+		sure, cancel := surely(ctx)
+		defer cancel()
+		return "", errors.Join(cannot(types.CodeOf(err), "%v", err), s.undo(sure, n))
 	}
 	return join(lacks, n.lacks), s.forget(ctx)
 }
@@ -208,10 +210,13 @@ func (s stower) relink(ctx context.Context, n *stowed) error {
 		return err
 	}
 	defer leave()
-	if _, where, err := n.branchAt(ctx, s.k.git, s.id); err != nil {
+	switch tip, where, err := n.branchAt(ctx, s.k.git, s.id); { // since it was looked at first
+	case err != nil:
 		return err
-	} else if where != "" { // since it was looked at first
+	case where != "":
 		return types.Errorf(types.ErrConflict, "Unarchive", n.Branch, "the branch is checked out in %s: check out another one there", where)
+	case n.Branch != "" && tip != n.Head:
+		return types.Errorf(types.ErrConflict, "Unarchive", n.Branch, "the branch was moved from %s meanwhile: try again", n.Head)
 	}
 	if _, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + d.Common, "worktree", "add", "--detach", "--no-checkout", "--", d.Dir, n.Head}}); err != nil {
 		return err
@@ -324,11 +329,6 @@ func Release(ctx context.Context, k *Keeper, id types.UUID) (rec *Stored, err er
 }
 
 func (s stower) finishRelease(ctx context.Context, n *stowed) error {
-	if n.Desk.Branch != "" {
-		if _, err := s.k.desks.dropBranch(ctx, n.Desk); err != nil {
-			return err
-		}
-	}
 	rec, err := s.rescued(n.Work)
 	if err != nil && types.CodeOf(err) != types.ErrNotFound {
 		return err
@@ -336,6 +336,11 @@ func (s stower) finishRelease(ctx context.Context, n *stowed) error {
 	if rec.Away && err == nil {
 		rec.Away = false
 		if err := s.k.record(s.id, n.Work, rec); err != nil {
+			return err
+		}
+	}
+	if n.Desk.Branch != "" {
+		if _, err := s.k.desks.dropBranch(ctx, n.Desk); err != nil {
 			return err
 		}
 	}

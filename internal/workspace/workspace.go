@@ -13,7 +13,7 @@
 //
 // Locks: a history's turn, which is held over disk and git because one history takes one snapshot at a
 // time > turns.sweeping, which is held over disk because a sweep must not see half a snapshot >
-// turns.mu, a leaf.
+// the gate of a repository's work trees (worktree.Enter) > desks.dropping, and turns.mu, a leaf.
 package workspace
 
 import (

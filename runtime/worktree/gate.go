@@ -56,8 +56,8 @@ type registry struct {
 var shared = registry{gates: map[string]*gate{}, flights: map[flightKey]*flight{}}
 
 // Enter waits until nobody in this process is at adding or removing a work tree of a repository, which is named by its common git directory, and with alone
-// also until nobody lists them: git fails where it finds one half made. It does not wait for fetches, which can take a minute, and which try again for it;
-// who adds or removes one by a Manager does. Nobody enters a gate in which it is. The caller calls leave. CANCELLED: ctx has ended.
+// also until nobody lists them: git fails where it finds one half made. It does not wait for fetches, which can take a minute, but for one that tries again
+// since it met a work tree half made; who adds or removes one by a Manager waits for all. Nobody enters a gate in which it is. The caller calls leave. CANCELLED: ctx has ended.
 func Enter(ctx context.Context, common string, alone bool) (leave func(), err error) {
 	what := toRead
 	if alone {
