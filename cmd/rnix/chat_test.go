@@ -443,6 +443,48 @@ func TestAnAgentWorksOnWhenAPersonLeaves(t *testing.T) {
 	s.sees("the conversation stays; come back with: rnix attach on")
 }
 
+// The edge of a terminal is dragged while an answer comes: no word is lost, and none is there twice. tmux wraps what it shows at each of these sizes, and says the last of
+// them only to the programs in it.
+func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
+	s := newScreen(t)
+	api := talkAPI(t, s)
+	var text strings.Builder
+	const words = 240
+	for i := range words {
+		fmt.Fprintf(&text, "word%03d", i)
+		if text.WriteByte(' '); i%30 == 29 {
+			text.WriteString("\n\n")
+		}
+	}
+	api.Answer(func(llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Text: text.String(), Chunks: words / 2, Pause: 50 * time.Millisecond}
+	})
+	s.open("100", "40", "rnix")
+	s.sees("say what is to be done")
+	s.keys("many words", "Enter")
+	s.sees("word010")
+	for w, drag := 100, 0; drag < 4; drag++ {
+		for i := range 36 {
+			if w -= 7; i%3 == 2 {
+				w += 21
+			}
+			s.tmux("resize-window", "-x", fmt.Sprint(w-20*(i%2)), "-y", "40")
+		}
+		s.sees(fmt.Sprintf("word%03d", min(50*(drag+1), words-1)))
+	}
+	s.sees("say what is next", fmt.Sprintf("word%03d", words-1))
+	all := s.tmux("capture-pane", "-p", "-J", "-S", "-")
+	for i := range words {
+		if word := fmt.Sprintf("word%03d", i); strings.Count(all, word) != 1 {
+			t.Errorf("%s is there %d times", word, strings.Count(all, word))
+		}
+	}
+	if t.Failed() {
+		t.Log(all)
+	}
+	s.leave("C-d")
+}
+
 // A terminal that becomes smaller and larger while an answer comes loses no word of it, and has none twice.
 func TestATerminalIsResizedWhileAnAnswerComes(t *testing.T) {
 	s := newScreen(t)

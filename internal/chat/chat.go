@@ -77,12 +77,15 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	}
 	out := o.Out
 	if f, ok := out.(*os.File); ok && rewraps(o.Environ) {
-		m.term = &rewrapping{f: f}
+		m.term = newRewrapping(f)
 		out = m.term
 	}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(o.Environ),
-		tea.WithFPS(60), tea.WithColorProfile(colorprofile.ANSI))
+		tea.WithFPS(60), tea.WithFilter(settle), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := p.Run()
+	if m.term != nil {
+		m.term.leave()
+	}
 	left := Left{Name: addressOf(m), Working: m.phase == working}
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		err = nil

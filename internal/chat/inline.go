@@ -11,13 +11,14 @@ import (
 )
 
 // attr is how a piece of text stands out, several at once.
-type attr uint8
+type attr uint16
 
 const (
 	bold attr = 1 << iota
 	dim
 	italic
 	struck
+	inverse
 	cyan
 	green
 	yellow
@@ -25,7 +26,7 @@ const (
 )
 
 // sgr are the parameters of the attributes, in their order.
-var sgr = [...]string{"1", "2", "3", "9", "36", "32", "33", "31"}
+var sgr = [...]string{"1", "2", "3", "9", "7", "36", "32", "33", "31"}
 
 // colors are the attributes that are colours.
 const colors = cyan | green | yellow | red

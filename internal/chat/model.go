@@ -34,6 +34,7 @@ type Model struct {
 	after func(time.Duration, tea.Msg) tea.Cmd
 	w, h  int
 	term  *rewrapping // nil = the terminal does not wrap anew
+	size  sizing
 
 	phase   phase
 	id      types.UUID
@@ -156,10 +157,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *Model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		if m.term != nil {
-			m.term.resized(msg.Width)
-		}
-		m.resize(msg.Width, msg.Height)
+		return takeSize(m, msg)
 	case tea.KeyPressMsg:
 		cmd := pressKey(m, msg)
 		lookBeside(m)
@@ -172,6 +170,13 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		return msg(m)
 	case eventsMsg:
 		return hearEvents(m, msg)
+	case changedMsg:
+		m.size.frozen = true
+		return awaitSettled(m, tea.WindowSizeMsg(msg))
+	case settledMsg:
+		if msg.changes == m.size.changes {
+			m.size.changed = false
+		}
 	case printedMsg:
 		m.out.busy = false
 	case tickMsg:

@@ -90,7 +90,9 @@ func (d *desk) tells(msg tea.Msg) {
 }
 
 // hears is what the stream says.
-func (d *desk) hears(events ...ipc.Event) {
+func (d *desk) hears(events ...ipc.Event) { d.tells(eventsOf(d, events...)) }
+
+func eventsOf(d *desk, events ...ipc.Event) tea.Msg {
 	for i := range events {
 		if events[i].UUID == (types.UUID{}) {
 			events[i].UUID = d.m.id
@@ -99,7 +101,7 @@ func (d *desk) hears(events ...ipc.Event) {
 	d.m.ev.open = true
 	more := make(chan heard)
 	close(more)
-	d.tells(eventsMsg{n: d.m.ev.n, got: events, more: more})
+	return eventsMsg{n: d.m.ev.n, got: events, more: more}
 }
 
 func (d *desk) types(text string) { d.tells(tea.PasteMsg{Content: text}) }

@@ -17,35 +17,48 @@ func TestWhatIsDrawnIsFoundWhenTheTerminalWrapsItAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	r := &rewrapping{f: in}
+	wide := 100
+	r := &rewrapping{f: in, width: func() int { return wide }}
 	th := &tui.Theme{Color: true}
 	lines := []string{strings.Repeat("a", 79), paint(th, bold, strings.Repeat("b", 40)), "", "› c", "the foot"}
 	write := func(s string) {
-		if _, err := io.WriteString(r, s); err != nil {
-			t.Fatal(err)
+		if n, err := io.WriteString(r, s); err != nil || n != len(s) {
+			t.Fatal(n, err)
 		}
 	}
-	r.draws(th, lines, tea.NewCursor(3, 3))
+	r.draws(th, lines, tea.NewCursor(3, 3), false)
 	write("1")
-	r.resized(40) // the first line takes two rows, the second just fits
+	wide = 40 // the first line takes two rows, the second just fits; nobody has said it yet
 	write("2")
 	write("3")
-	r.resized(39)
-	r.resized(100) // before anything is drawn: it is as it was
+	wide = 39
+	wide = 100 // before anything is drawn: it is as it was
 	write("4")
-	r.draws(th, lines, tea.NewCursor(45, 3))
+	r.draws(th, lines, tea.NewCursor(45, 3), false)
 	write("5")
-	r.resized(20) // three more, one more, and two of the line of the cursor
+	wide = 20 // three more, one more, and two of the line of the cursor
 	write("6")
-	r.draws(th, lines, nil)
+	wide = 10 // what was drawn at 20 was cut there: one more, one more, and one of the line of the cursor
 	write("7")
-	r.resized(10) // it is not known where the cursor is
+	r.draws(th, lines, nil, false)
 	write("8")
+	wide = 5 // it is not known where the cursor is
+	write("9")
+	wide = 100
+	r.draws(th, lines, tea.NewCursor(3, 3), false)
+	write("10")
+	wide = 40
+	write("\r\n\x1b[2A\x1b[1La line\r\n") // goes up, and leaves the cursor where the frame begins
+	wide = 30
+	write("11")
+	wide = 0 // it does not say it
+	write("12")
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := io.ReadAll(out)
-	if want := "1\x1b[1A2345\x1b[6A678"; string(got) != want || err != nil {
+	raw, err := io.ReadAll(out)
+	got := strings.NewReplacer("\x1b[?7l", "<", "\x1b[?7h", ">").Replace(string(raw))
+	if want := "<1>\x1b[1A<2><3><4><5>\x1b[6A<6>\x1b[3A<7><8><9><10>\x1b[1A\r\n\x1b[2A\x1b[1La line\r\n<11><12>"; got != want || err != nil {
 		t.Errorf("%q was written, want %q, %v", got, want, err)
 	}
 	if rewraps([]string{"TERM=xterm", "TMUX="}) || !rewraps([]string{"TERM=x", "TMUX=/tmp/tmux,1,0"}) {

@@ -17,12 +17,20 @@ func liveMost(h int) int { return max(h*2/3, 4) }
 
 // View draws what is not printed for good: what is under way, the line that is typed, and a line about the process.
 func (m *Model) View() tea.View {
+	if m.size.frozen {
+		return m.size.last
+	}
 	lines, cursor := drawAll(m)
 	if m.term != nil {
-		m.term.draws(m.t, lines, cursor)
+		rest := rests(m)
+		if rest {
+			cursor = tea.NewCursor(0, 0)
+		}
+		m.term.draws(m.t, lines, cursor, rest)
 	}
 	v := tea.View{Content: strings.Join(lines, "\n"), Cursor: cursor}
 	v.KeyboardEnhancements.ReportEventTypes = false
+	m.size.last = v
 	return v
 }
 
@@ -174,7 +182,11 @@ func typedBox(m *Model, n int) (box []string, x, y int) {
 		if len(m.ran) > 0 {
 			hint += "; the agent gets what your " + plural(len(m.ran), "command", "commands") + " printed"
 		}
-		box[0] = mark + paint(m.t, dim, hint)
+		if rests(m) {
+			box[0] = mark + paint(m.t, inverse, hint[:1]) + paint(m.t, dim, hint[1:])
+		} else {
+			box[0] = mark + paint(m.t, dim, hint)
+		}
 	}
 	if more := m.comp.view(m); len(more) > 0 {
 		return append(box, more...), x + 2, y - from
