@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,43 @@ func TestLockNamesItsHolder(t *testing.T) {
 		}
 		l.Close()
 	})
+}
+
+// A lock that was given back is free, although a child that is being started still has a copy of its descriptor.
+func TestALockIsFreeWhenItIsGivenBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := durable.OS.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	copied := -1
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == path {
+			n, _ := strconv.Atoi(fd.Name())
+			copied, err = syscall.Dup(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if copied < 0 {
+		t.Fatal("the file of the lock is not open")
+	}
+	defer syscall.Close(copied)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l.Close() == nil {
+		t.Error("it was closed twice")
+	}
+	if l, err = durable.OS.Lock(path); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 }
 
 func TestCounterNeverRepeatsANumber(t *testing.T) {

@@ -144,6 +144,18 @@ func (l *lockedFile) Check() error {
 	return nil
 }
 
+// Close gives the lock back, also where a child that is being started has a copy of the descriptor until it executes its program.
+func (l *lockedFile) Close() error {
+	err := syscall.Flock(int(l.Fd()), syscall.LOCK_UN)
+	for err == syscall.EINTR {
+		err = syscall.Flock(int(l.Fd()), syscall.LOCK_UN)
+	}
+	if err == syscall.EBADF {
+		err = nil // it is closed: that says so itself
+	}
+	return errors.Join(err, l.File.Close())
+}
+
 func lockedError(name, holder string) error {
 	if holder == "" {
 		holder = "not known"
