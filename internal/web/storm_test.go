@@ -116,7 +116,10 @@ func TestPageStaysUsableInAStorm(t *testing.T) {
 				}
 			}
 		})
-		ipc.HandleStream(s, ipc.Events, func(ctx context.Context, _ *ipc.Peer, _ ipc.EventsRequest, out *ipc.Stream) error {
+		ipc.HandleStream(s, ipc.Events, func(ctx context.Context, _ *ipc.Peer, r ipc.EventsRequest, out *ipc.Stream) error {
+			if !r.Follow {
+				return nil // there is no past
+			}
 			began := time.Now()
 			for seq := uint64(1); ; seq++ {
 				e := event.Event{Seq: seq, Time: time.Now(), PID: 1, UUID: id(1), Kind: event.StepEnded, Step: int(seq), Tokens: 100, Name: "tool_call", Text: "list_files d"}

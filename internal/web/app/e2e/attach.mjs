@@ -178,7 +178,7 @@ await scenario(async ({ page, problems }) => {
   await page.locator('#say-files').setInputFiles([file('e.png', much(3900000)), file('f.png', much(1300000)), file('g.png', much(100000))]);
   await wrong.filter({ hasText: 'g.png is not attached: the files have 5.3 MB together, and a message takes at most 5.2 MB' }).waitFor();
   await field.fill('and much');
-  await field.press('Enter');
+  await page.getByRole('button', { name: 'Send and resume' }).click(); // a page that does not know yet that it has ended says so to it, and is refused
   await page.locator('.message.user', { hasText: '[image f.png 31×2, 1.3 MB]' }).waitFor();
 
   // When no agent runs, the overview says how many have ended, and shows them at a click.

@@ -33,12 +33,24 @@ export async function scenario(f, { context: more = {}, enter = true } = {}) {
       await page.goto(link);
       await page.waitForSelector('header');
     }
-    await f({ browser, context, page, problems });
+    await f({ browser, context, page, problems }).catch(async (err) => { console.error(await state(context)); throw err; });
     process.stdin.destroy(); // nothing is asked any more
     if (problems.length) throw new Error('the page had problems:\n' + problems.join('\n'));
   } finally {
     await browser.close();
   }
+}
+
+// state says what the pages of a context show, for who has to find out why something never came.
+async function state(context) {
+  const all = await Promise.all(context.pages().map(async (page) => {
+    const text = await Promise.race([
+      page.evaluate(() => [...document.querySelectorAll('dialog')].map((d) => (d.open ? 'open' : 'closed') + ' dialog: ' + d.innerText).join('\n') + '\n' + document.body.innerText),
+      new Promise((r) => setTimeout(r, 5000, 'it does not answer')),
+    ]).catch((err) => err.message);
+    return `the page ${page.url()} shows:\n${text.slice(0, 4000)}`;
+  }));
+  return all.join('\n\n');
 }
 
 // shot keeps a picture, if somebody wants to look at it.

@@ -62,10 +62,11 @@ const slice = 10, rest = 10; // milliseconds of reading, and of leaving the thre
 //
 //   each(data, id)       for each event
 //   missed({from, to})   these were lost to us
-//   fresh()              what comes next is from the beginning: forget what there was
-//   awake               it is read out of sight, too
+//   fresh(instance)      what comes next is from the beginning: forget what there was; instance is the run of the daemon that it comes from
+//   renewed()            the daemon has begun anew after an event was read: in place of asking it the same, from its beginning
+//   awake                it is read out of sight, too
 //   state(word, error)   'live', 'down' (with why; it tries again), 'asleep', 'ended' (complete, or refused with error)
-export function stream(method, request, { each, missed, fresh, state = () => {}, resumes = true, awake = false }) {
+export function stream(method, request, { each, missed, fresh, renewed, state = () => {}, resumes = true, awake = false }) {
   let stopped = false, ended = false, last = '', instance = '', attempt = 0;
   let abort = null, timer = 0, sleeper = 0;
 
@@ -81,9 +82,9 @@ export function stream(method, request, { each, missed, fresh, state = () => {},
         last = '';
         instance = now;
         abort.abort();
-        return run();
+        return renewed ? renewed() : run();
       }
-      if (!instance || now !== instance || !resumes) fresh?.();
+      if (!instance || now !== instance || !resumes) fresh?.(now);
       instance = now;
       attempt = 0;
       state('live');

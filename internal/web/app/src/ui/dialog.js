@@ -64,10 +64,14 @@ function Dialog({ q }) {
       const input = e.target.elements.namedItem(f.name);
       answer[f.name] = f.type === 'check' ? input.checked : f.type === 'number' ? (input.value === '' ? null : Number(input.value)) : input.value;
     }
-    if (at.files.length && !q.fields.some((f) => f.type === 'area' && answer[f.name].trim())) return setProblem('Say what it should do with what is attached.');
     setBusy(true);
     try {
-      for (const f of q.fields) if (f.type === 'files') answer[f.name] = (await at.gather()).request;
+      for (const f of q.fields) {
+        if (f.type !== 'files') continue;
+        const got = await at.gather(); // what is still being read belongs to it, too
+        if (got.files.length && !q.fields.some((f) => f.type === 'area' && answer[f.name].trim())) throw new Error('Say what it should do with what is attached.');
+        answer[f.name] = got.request;
+      }
       end(q.run ? await q.run(answer) : answer);
     } catch (err) {
       setProblem(err.message);
