@@ -33,7 +33,7 @@ export async function scenario(f, { context: more = {}, enter = true } = {}) {
       await page.goto(link);
       await page.waitForSelector('header');
     }
-    await f({ browser, context, page, problems }).catch(async (err) => { console.error(await state(context)); throw err; });
+    await f({ browser, context, page, problems }).catch(async (err) => { console.error([...problems, await state(context)].join('\n')); throw err; });
     process.stdin.destroy(); // nothing is asked any more
     if (problems.length) throw new Error('the page had problems:\n' + problems.join('\n'));
   } finally {
