@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) (Left, error) {
 		tea.WithFPS(60), tea.WithFilter(settle), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := p.Run()
 	if m.term != nil {
-		m.term.leave()
+		m.term.leave(m.out.lines)
 	}
 	left := Left{Name: addressOf(m), Working: m.phase == working}
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {

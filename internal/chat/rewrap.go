@@ -28,7 +28,9 @@ type rewrapping struct {
 	// +checklocks:mu
 	drawn frame
 	// +checklocks:mu
-	rests bool // the cursor is where what is drawn begins, and is not shown
+	rests bool // the cursor is where what is drawn begins, and is not to be seen
+	// +checklocks:mu
+	hid bool // it was hidden for that
 	// +checklocks:mu
 	w int // when it was drawn, in cells
 }
@@ -130,9 +132,13 @@ func (r *rewrapping) Write(p []byte) (int, error) {
 	} else {
 		// A line that has no room for its end, because the terminal is narrower already, must not move those below it.
 		r.drawn, before, after = r.next.cut(w), before+wrapsNot, wraps
-		if r.rests {
+		switch {
+		case r.rests:
 			after += hidesCursor
+		case r.hid && len(r.next) > 0: // Bubble Tea takes it for shown
+			after += showsCursor
 		}
+		r.hid = r.rests
 	}
 	text := strings.ReplaceAll(string(p), clears, clearsHere)
 	if _, err := r.f.WriteString(before + text + after); err != nil {
@@ -141,8 +147,13 @@ func (r *rewrapping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// leave shows the cursor again, at the end.
-func (r *rewrapping) leave() { _, _ = r.f.WriteString(showsCursor) }
+// leave shows the cursor again, at the end, and prints what was held back.
+func (r *rewrapping) leave(lines []string) {
+	_, _ = r.f.WriteString(showsCursor)
+	for _, l := range lines {
+		_, _ = r.f.WriteString(l + "\n")
+	}
+}
 
 // Read reads from the terminal.
 func (r *rewrapping) Read(p []byte) (int, error) { return r.f.Read(p) }

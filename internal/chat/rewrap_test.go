@@ -53,12 +53,23 @@ func TestWhatIsDrawnIsFoundWhenTheTerminalWrapsItAnew(t *testing.T) {
 	write("11")
 	wide = 0 // it does not say it
 	write("12")
+	r.draws(th, lines, tea.NewCursor(0, 0), true)
+	write("13")
+	write("14")
+	r.draws(th, lines, nil, false)
+	write("15") // there is none
+	r.draws(th, lines, tea.NewCursor(0, 0), true)
+	write("16")
+	r.draws(th, lines, tea.NewCursor(3, 3), false)
+	write("17") // Bubble Tea has not seen that it was hidden, and does not show it
+	write("18")
+	r.leave([]string{"the last"})
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := io.ReadAll(out)
-	got := strings.NewReplacer("\x1b[?7l", "<", "\x1b[?7h", ">").Replace(string(raw))
-	if want := "<1>\x1b[1A<2><3><4><5>\x1b[6A<6>\x1b[3A<7><8><9><10>\x1b[1A\r\n\x1b[2A\x1b[1La line\r\n<11><12>"; got != want || err != nil {
+	got := strings.NewReplacer("\x1b[?7l", "<", "\x1b[?7h", ">", "\x1b[?25l", "-", "\x1b[?25h", "+").Replace(string(raw))
+	if want := "<1>\x1b[1A<2><3><4><5>\x1b[6A<6>\x1b[3A<7><8><9><10>\x1b[1A\r\n\x1b[2A\x1b[1La line\r\n<11><12><13>-<14>-<15><16>-<17>+<18>+the last\n"; got != want || err != nil {
 		t.Errorf("%q was written, want %q, %v", got, want, err)
 	}
 	if rewraps([]string{"TERM=xterm", "TMUX="}) || !rewraps([]string{"TERM=x", "TMUX=/tmp/tmux,1,0"}) {

@@ -223,7 +223,7 @@ func (m *Model) flush() tea.Cmd {
 	if m.out.busy || m.size.changed || len(m.out.lines) == 0 {
 		return nil
 	}
-	n := min(len(m.out.lines), max(m.h-liveMost(m.h)-1, 1))
+	n := min(len(m.out.lines), max(m.h-liveMost(m)-1, 1))
 	text := strings.Join(m.out.lines[:n], "\n")
 	if m.out.lines = m.out.lines[n:]; len(m.out.lines) == 0 {
 		m.out.lines = nil

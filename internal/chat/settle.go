@@ -30,7 +30,7 @@ type settledMsg struct {
 }
 
 // rests reports whether the cursor rests where what is drawn begins: in a terminal that wraps anew, while the agent works and nothing is being typed. There it stays however
-// often the terminal wraps, also before what was drawn last has arrived. It is not shown there: the line that is typed shows where typing goes.
+// often the terminal wraps, also before what was drawn last has arrived, as long as all of that has room on the screen. It is not shown there: the line that is typed shows where typing goes.
 func rests(m *Model) bool {
 	return m.term != nil && m.phase == working && m.ed.empty() && m.ask == nil && m.choice == nil && m.find == nil
 }

@@ -82,6 +82,19 @@ func TestACursorThatRestsFollowsTheTerminal(t *testing.T) {
 	if d.m.flush() == nil || len(d.m.out.lines) != 0 {
 		t.Errorf("not printed: %q", d.m.out.lines)
 	}
+	// A key is pressed while it changes: what is drawn stays until it is still.
+	d.hearsOf(size(80, 30))
+	before := d.m.View()
+	d.m.ed.set("x")
+	if v := d.m.View(); v.Content != before.Content || v.Cursor.Y != 0 {
+		t.Errorf("drawn while it changes: %q", v.Content)
+	}
+	settled()
+	if v := d.m.View(); !strings.Contains(v.Content, "› \x1b[mx") && !strings.Contains(v.Content, "> \x1b[mx") || d.m.w != 80 {
+		t.Errorf("not drawn at the end: %q", v.Content)
+	}
+	d.m.ed.set("")
+	d.m.View()
 	// What has settled later than a line was begun is not taken for the size of then.
 	d.hearsOf(size(60, 30))
 	d.m.ed.set("x")

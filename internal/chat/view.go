@@ -12,11 +12,20 @@ import (
 	"rnix/ipc"
 )
 
-// liveMost is how many lines of a terminal of h lines are drawn anew, at most: the others are for what is printed.
-func liveMost(h int) int { return max(h*2/3, 4) }
+// liveMost is how many lines of the terminal are drawn anew, at most: the others are for what is printed. Where lines are wrapped anew, there is to be room for twice as
+// many rows: what goes beyond the top of the screen cannot be drawn over.
+func liveMost(m *Model) int {
+	if m.term != nil {
+		return max(m.h/2, 4)
+	}
+	return max(m.h*2/3, 4)
+}
 
 // View draws what is not printed for good: what is under way, the line that is typed, and a line about the process.
 func (m *Model) View() tea.View {
+	if m.size.changed && !rests(m) {
+		m.size.frozen = true // it rests no longer, and the terminal may have wrapped once more
+	}
 	if m.size.frozen {
 		return m.size.last
 	}
@@ -35,7 +44,7 @@ func (m *Model) View() tea.View {
 }
 
 func drawAll(m *Model) ([]string, *tea.Cursor) {
-	most := min(liveMost(m.h), m.h-1)
+	most := min(liveMost(m), m.h-1)
 	foot := footLines(m)
 	var box []string
 	var cursor *tea.Cursor

@@ -1,5 +1,5 @@
 // A person answers what agents ask: from cards, by mouse and by keys, while others answer too, processes end, and the daemon is killed.
-import { scenario, shot, want, until, accessible, ask, origin, inForms } from './browser.mjs';
+import { scenario, shot, want, until, accessible, ask, origin, inForms, toasts } from './browser.mjs';
 
 await scenario(async ({ page, problems }) => {
   const cards = page.locator('.card');
@@ -219,10 +219,10 @@ await scenario(async ({ page, problems }) => {
   await page.keyboard.press('Enter');
   await until(async () => (await cards.count()) === 49, 'one is answered');
   await until(async () => (await page.evaluate(() => Number(document.activeElement.dataset.ask))) > at, 'the focus goes to the next card');
-  const told = toast('were answered elsewhere').waitFor(); // it does not stay for long
+  const told = await toasts(page);
   await ok('deny-all');
   await gone(cards, 'all go');
-  await told;
+  await told('were answered elsewhere');
   want((await page.title()) === 'Asks – Rnix', 'the title is ' + await page.title());
   await page.goto(origin + '/#/');
 });

@@ -16,7 +16,7 @@ export const launching = {
 };
 
 // patience is how long, in milliseconds, what has to come may take: others may have the processor, too. No scenario judges how fast the machine is.
-export const patience = 90000;
+export const patience = 240000;
 
 // scenario runs f with a context in which the link was opened, in the browser of RNIX_BROWSER or in one of its own, and fails if a page has thrown, or has been refused something by
 // the policy, that f did not take out of problems.
@@ -64,6 +64,15 @@ export async function shot(page, name) {
 export async function read(page) {
   await page.waitForSelector('main h1', { state: 'attached' });
   await until(async () => (await page.locator('p.empty[role=status]').count()) === 0, page.url() + ' is read');
+}
+
+// toasts returns what says whether a short message with a text has been shown since then: a page that is kept waiting may have taken it away before anybody looks.
+export async function toasts(page) {
+  await page.evaluate(() => {
+    window.toasts = [];
+    new MutationObserver((all) => all.forEach((m) => m.addedNodes.forEach((el) => { if (el.matches?.('.toast')) window.toasts.push(el.textContent); }))).observe(document.body, { childList: true, subtree: true });
+  });
+  return (text) => until(async () => (await page.evaluate(() => window.toasts)).some((t) => t.includes(text)), text + ' is said');
 }
 
 export function want(ok, text) {

@@ -76,6 +76,7 @@ export function stream(method, request, { each, missed, fresh, renewed, state = 
     try {
       const res = await post(method, request, { signal: abort.signal, headers: resumes && last ? { 'Last-Event-ID': last } : {} });
       if (!res.ok) throw await refusal(res, k);
+      if (stopped) return;
       const now = res.headers.get('Rnix-Instance') || '';
       if (instance && now !== instance && last && resumes) {
         // Numbers of another run of the daemon mean nothing in this one.
@@ -108,7 +109,9 @@ export function stream(method, request, { each, missed, fresh, renewed, state = 
           await new Promise((r) => setTimeout(r, rest));
           from = performance.now();
         }
+        if (stopped) return;
       }
+      if (stopped) return;
       if (ended) return state('ended');
       throw new WireError('the daemon ended the stream', 'DEVICE_DISCONNECTED', 0);
     } catch (err) {

@@ -52,10 +52,11 @@ function readers(keep = false) {
       curve.from = clock() / 1000;
       read = false;
     },
-    state(word) {
+    state(word, refused) {
       if (word !== 'ended') return;
       read = true;
       tell();
+      if (refused) return;
       stop();
       stop = stream('events', { ...(last ? { from: last + 1 } : { history: true }), follow: true, kinds }, {
         ...takes, fresh(now) { if (now !== instance) renewed(); },

@@ -69,6 +69,7 @@ function Dialog({ q }) {
       for (const f of q.fields) {
         if (f.type !== 'files') continue;
         const got = await at.gather(); // what is still being read belongs to it, too
+        if (asked.peek() !== q) return; // it was cancelled
         if (got.files.length && !q.fields.some((f) => f.type === 'area' && answer[f.name].trim())) throw new Error('Say what it should do with what is attached.');
         answer[f.name] = got.request;
       }
