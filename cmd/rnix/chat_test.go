@@ -444,7 +444,7 @@ func TestAnAgentWorksOnWhenAPersonLeaves(t *testing.T) {
 }
 
 // The edge of a terminal is dragged while an answer comes: no word is lost, and none is there twice. tmux wraps what it shows at each of these sizes, and says the last of
-// them only to the programs in it.
+// them only to the programs in it. There is room above: each line that is wrapped moves what is drawn up a row, and what goes beyond the top of the screen stays there.
 func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
 	s := newScreen(t)
 	api := talkAPI(t, s)
@@ -459,12 +459,12 @@ func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
 	api.Answer(func(llmtest.Request) llmtest.Reply {
 		return llmtest.Reply{Text: text.String(), Chunks: words / 2, Pause: 50 * time.Millisecond}
 	})
-	s.open("100", "40", "rnix")
+	s.open("100", "40", "seq 1000 1060; rnix")
 	s.sees("say what is to be done")
 	s.keys("many words", "Enter")
 	s.sees("word010")
 	for w, drag := 100, 0; drag < 4; drag++ {
-		for i := range 36 {
+		for i := range 12 {
 			if w -= 7; i%3 == 2 {
 				w += 21
 			}

@@ -306,19 +306,33 @@ func (w *runWatch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.board.clear()
 	if e.err != nil {
 		if gone(e.err) {
-			w.out.talk("[compose] the daemon went away; the run is resumed when it runs again, or with: rnix compose resume %s", w.run.UUID)
-			return leave(ExitSuspended)
+			return w.abandoned()
 		}
 		return e.err
 	}
 	r, err := ipc.Call(ctx, c, ipc.ComposeStatus, ipc.TargetRequest{Target: w.run.UUID.String()})
 	if err != nil {
 		if gone(err) {
-			return leave(ExitSuspended)
+			return w.abandoned()
 		}
 		return err
 	}
 	return showRunEnd(w.out, &r, &e.r, w.asked)
+}
+
+// abandoned is the end of the watching of a run whose daemon has gone away and not come back.
+func (w *runWatch) abandoned() error {
+	text := "the daemon went away"
+	if w.asked != nil && w.onInterrupt != interruptPause {
+		text += "; it may not have heard that the run is to end"
+	}
+	mend := fmt.Sprintf("rnix compose resume %s", w.run.UUID)
+	if w.out.json() {
+		w.out.object(composeResult{Type: "result", Mend: mend, Error: types.ToWire(types.Errorf(types.ErrUnavailable, "Compose", w.run.Name, "%s; the run is resumed when it runs again", text))})
+		return leave(ExitSuspended)
+	}
+	w.out.talk("[compose] %s; the run is resumed when it runs again, or with: %s", text, mend)
+	return leave(ExitSuspended)
 }
 
 // showRunEnd shows a run that has ended or was suspended.
