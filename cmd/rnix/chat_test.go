@@ -446,6 +446,13 @@ func TestAnAgentWorksOnWhenAPersonLeaves(t *testing.T) {
 // The edge of a terminal is dragged while an answer comes: no word is lost, and none is there twice. tmux wraps what it shows at each of these sizes, and says the last of
 // them only to the programs in it. There is room above: each line that is wrapped moves what is drawn up a row, and what goes beyond the top of the screen stays there.
 func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
+	for name, typed := range map[string]string{"while it only works": "", "while a line is typed": "half a line"} {
+		t.Run(name, func(t *testing.T) { drags(t, typed) })
+	}
+}
+
+func drags(t *testing.T, typed string) {
+	t.Helper()
 	s := newScreen(t)
 	api := talkAPI(t, s)
 	var text strings.Builder
@@ -463,6 +470,10 @@ func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
 	s.sees("say what is to be done")
 	s.keys("many words", "Enter")
 	s.sees("word010")
+	if typed != "" {
+		s.keys(typed)
+		s.sees(typed)
+	}
 	for w, drag := 100, 0; drag < 4; drag++ {
 		for i := range 12 {
 			if w -= 7; i%3 == 2 {
@@ -472,11 +483,20 @@ func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
 		}
 		s.sees(fmt.Sprintf("word%03d", min(50*(drag+1), words-1)))
 	}
+	if typed != "" {
+		s.sees("anthropic/m · 3", typed)
+		s.keys("C-c")
+	}
 	s.sees("say what is next", fmt.Sprintf("word%03d", words-1))
 	all := s.tmux("capture-pane", "-p", "-J", "-S", "-")
 	for i := range words {
 		if word := fmt.Sprintf("word%03d", i); strings.Count(all, word) != 1 {
 			t.Errorf("%s is there %d times", word, strings.Count(all, word))
+		}
+	}
+	for n := 1000; n <= 1060; n++ { // what the terminal showed before
+		if strings.Count(all, fmt.Sprintf("%d\n", n)) != 1 {
+			t.Errorf("%d is there %d times", n, strings.Count(all, fmt.Sprintf("%d\n", n)))
 		}
 	}
 	if t.Failed() {

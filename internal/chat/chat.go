@@ -10,6 +10,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -76,15 +77,25 @@ func Run(ctx context.Context, o Options) (Left, error) {
 		in = tui.Hangup(f, gone)
 	}
 	out := o.Out
-	if f, ok := out.(*os.File); ok && rewraps(o.Environ) {
-		m.term = newRewrapping(f)
-		out = m.term
+	terminal, ok := out.(*os.File)
+	if ok {
+		m.drawing = newDrawing(terminal)
+		if rewraps(o.Environ) {
+			m.term = newRewrapping(terminal)
+			m.drawing.file = m.term
+		}
+		out = m.drawing
 	}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(o.Environ),
 		tea.WithFPS(60), tea.WithFilter(settle), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := p.Run()
 	if m.term != nil {
-		m.term.leave(m.out.lines)
+		m.term.leave()
+	}
+	if terminal != nil {
+		for _, l := range m.out.lines { // which were held back
+			_, _ = fmt.Fprintln(terminal, l)
+		}
 	}
 	left := Left{Name: addressOf(m), Working: m.phase == working}
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {

@@ -36,6 +36,9 @@ type Model struct {
 	term  *rewrapping // nil = the terminal does not wrap anew
 	size  sizing
 
+	drawing *drawing // nil = it is no terminal
+	drawn   bool     // something was
+
 	phase   phase
 	id      types.UUID
 	detail  ipc.ProcDetail // as it was known last
@@ -120,9 +123,12 @@ func (m *Model) Init() tea.Cmd {
 		m.print(wrap(m.t, []span{{tui.Clean(m.t, h), dim}}, "", "", m.w-1)...)
 	}
 	var cmd tea.Cmd
+	if d, ctx := m.drawing, m.ctx; d != nil {
+		cmd = func() tea.Msg { return d.await(ctx) }
+	}
 	if m.id != (types.UUID{}) {
 		m.print(titleOf(m)...)
-		cmd = tea.Batch(m.settle(), m.fetch())
+		cmd = tea.Batch(cmd, m.settle(), m.fetch())
 	}
 	if m.o.Choose {
 		cmd = tea.Batch(cmd, switchTo(m, ""))
@@ -170,6 +176,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		return msg(m)
 	case eventsMsg:
 		return hearEvents(m, msg)
+	case drawnMsg:
+		m.drawn = true
 	case changedMsg:
 		m.size.frozen = true
 		return awaitSettled(m, tea.WindowSizeMsg(msg))

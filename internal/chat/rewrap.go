@@ -147,13 +147,8 @@ func (r *rewrapping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// leave shows the cursor again, at the end, and prints what was held back.
-func (r *rewrapping) leave(lines []string) {
-	_, _ = r.f.WriteString(showsCursor)
-	for _, l := range lines {
-		_, _ = r.f.WriteString(l + "\n")
-	}
-}
+// leave shows the cursor again, at the end.
+func (r *rewrapping) leave() { _, _ = r.f.WriteString(showsCursor) }
 
 // Read reads from the terminal.
 func (r *rewrapping) Read(p []byte) (int, error) { return r.f.Read(p) }

@@ -220,7 +220,7 @@ func (m *Model) block(kind string) {
 
 // flush prints what there is, as much at once as the terminal has room for.
 func (m *Model) flush() tea.Cmd {
-	if m.out.busy || m.size.changed || len(m.out.lines) == 0 {
+	if m.out.busy || m.size.changed || m.drawing != nil && !m.drawn || len(m.out.lines) == 0 {
 		return nil
 	}
 	n := min(len(m.out.lines), max(m.h-liveMost(m)-1, 1))

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +106,45 @@ func TestACursorThatRestsFollowsTheTerminal(t *testing.T) {
 	settled()
 	if d.m.w != 40 || d.m.size.changed || d.m.size.frozen {
 		t.Errorf("%d cells, %+v", d.m.w, d.m.size)
+	}
+}
+
+// Nothing is printed for good before something was drawn.
+func TestNothingIsPrintedBeforeTheFirstFrame(t *testing.T) {
+	d := newDesk(t)
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	defer in.Close()
+	d.m.drawing = newDrawing(in)
+	d.m.print("a line")
+	write := func(s string) {
+		if _, err := d.m.drawing.Write([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("\r\x1b[J") // there is nothing to draw yet
+	d.m.View()
+	write("\x1b[?2026$p") // a question of Bubble Tea
+	select {
+	case <-d.m.drawing.first:
+		t.Error("a question is taken for a frame")
+	default:
+	}
+	if d.m.flush() != nil {
+		t.Error("it is printed at once")
+	}
+	write("\r\x1b[J> ")
+	d.tells(d.m.drawing.await(t.Context()))
+	d.m.print("a line") // the desk has taken the one before
+	if d.m.flush() == nil {
+		t.Error("it is not printed when something is drawn")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if msg := newDrawing(in).await(ctx); msg != nil {
+		t.Errorf("%v without a frame", msg)
 	}
 }

@@ -30,6 +30,9 @@ func (m *Model) View() tea.View {
 		return m.size.last
 	}
 	lines, cursor := drawAll(m)
+	if m.drawing != nil {
+		m.drawing.begun.Store(true)
+	}
 	if m.term != nil {
 		rest := rests(m)
 		if rest {
