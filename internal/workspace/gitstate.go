@@ -41,6 +41,8 @@ type gitState struct {
 
 // looks are those at repositories that are under way: processes that begin at the same moment in one directory share one.
 type looks struct {
+	time time.Duration // how long git is asked, at most
+
 	mu sync.Mutex // leaf
 	// +checklocks:mu
 	under map[string]*look // by directory
@@ -80,7 +82,7 @@ func (k *Grove) StateFor(ctx context.Context, id types.UUID, dir string, own fun
 		return ""
 	}
 	s := k.looks.share(ctx, dir, func() *gitState {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTime) // others may wait for it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.looks.time) // others may wait for it
 		defer cancel()
 		s := stateOf(ctx, k, id, dir)
 		if s == nil && ctx.Err() != nil {

@@ -197,7 +197,7 @@ func TestARepositoryThatTakesTooLongIsAskedOnce(t *testing.T) {
 	asked, slow := filepath.Join(b.dir(), "asked"), filepath.Join(b.dir(), "git")
 	must(t, os.WriteFile(slow, []byte("#!/bin/sh\necho >>"+asked+"\nexec sleep 60\n"), 0o755))
 	quick := g.git.program
-	g.git.program = slow
+	g.git.program, g.looks.time = slow, stateTime
 	const late = "It seems to be in a git repository. git did not say within a second what was checked out there, and whether anything was changed."
 	begun := time.Now()
 	if got := b.state(g, repo, nil); got != late || time.Since(begun) > 20*time.Second {
@@ -213,7 +213,7 @@ func TestARepositoryThatTakesTooLongIsAskedOnce(t *testing.T) {
 	g.looks.mu.Lock()
 	g.looks.slow[repo].at = time.Now().Add(-stateSlow)
 	g.looks.mu.Unlock()
-	g.git.program = quick
+	g.git.program, g.looks.time = quick, time.Minute
 	if got := b.state(g, repo, nil); got != was {
 		t.Errorf("later %q", got)
 	}

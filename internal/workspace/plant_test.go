@@ -9,13 +9,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"rnix/internal/plumbing"
 	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
-func (b *bench) grove() *Grove { return NewGrove(b.Keeper) }
+// grove waits for git as long as it takes on a machine that is busy.
+func (b *bench) grove() *Grove {
+	g := NewGrove(b.Keeper)
+	g.looks.time = time.Minute
+	return g
+}
 
 // plant makes a work tree of a repository for the history of the bench.
 func (b *bench) plant(repo string, change ...func(*Planting)) Tree {

@@ -29,7 +29,7 @@ type Grove struct {
 // NewGrove returns the work trees of the histories whose files k keeps.
 func NewGrove(k *Keeper) *Grove {
 	c := &canopy{k.survey}
-	return &Grove{Keeper: k, canopy: c, landings: &landings{canopy: c, opened: time.Now()}, looks: looks{under: map[string]*look{}, slow: map[string]*gitState{}, failed: map[string]bool{}}}
+	return &Grove{Keeper: k, canopy: c, landings: &landings{canopy: c, opened: time.Now()}, looks: looks{time: stateTime, under: map[string]*look{}, slow: map[string]*gitState{}, failed: map[string]bool{}}}
 }
 
 // canopy looks at the work trees of histories and brings their work together. What git is told to do
