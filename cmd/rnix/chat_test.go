@@ -443,6 +443,33 @@ func TestAnAgentWorksOnWhenAPersonLeaves(t *testing.T) {
 	s.sees("the conversation stays; come back with: rnix attach on")
 }
 
+// words is how many saysWords says.
+const words = 240
+
+// saysWords answers with numbered words in paragraphs of thirty, so many at once.
+func saysWords(api *llmtest.API, atOnce int, pause time.Duration) {
+	var text strings.Builder
+	for i := range words {
+		fmt.Fprintf(&text, "word%03d ", i)
+		if i%30 == 29 {
+			text.WriteString("\n\n")
+		}
+	}
+	api.Answer(func(llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Text: text.String(), Chunks: words / atOnce, Pause: pause}
+	})
+}
+
+// eachOnce fails unless each of the numbers from up to below to stands once in what a terminal has shown.
+func eachOnce(t *testing.T, all, form string, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if one := fmt.Sprintf(form, i); strings.Count(all, one) != 1 {
+			t.Errorf("%q is there %d times", one, strings.Count(all, one))
+		}
+	}
+}
+
 // The edge of a terminal is dragged while an answer comes: no word is lost, and none is there twice. tmux wraps what it shows at each of these sizes, and says the last of
 // them only to the programs in it. There is room above: each line that is wrapped moves what is drawn up a row, and what goes beyond the top of the screen stays there.
 func TestTheEdgeOfATerminalIsDragged(t *testing.T) {
@@ -455,17 +482,7 @@ func drags(t *testing.T, typed string) {
 	t.Helper()
 	s := newScreen(t)
 	api := talkAPI(t, s)
-	var text strings.Builder
-	const words = 240
-	for i := range words {
-		fmt.Fprintf(&text, "word%03d", i)
-		if text.WriteByte(' '); i%30 == 29 {
-			text.WriteString("\n\n")
-		}
-	}
-	api.Answer(func(llmtest.Request) llmtest.Reply {
-		return llmtest.Reply{Text: text.String(), Chunks: words / 2, Pause: 50 * time.Millisecond}
-	})
+	saysWords(api, 2, 50*time.Millisecond)
 	s.open("100", "40", "seq 1000 1060; rnix")
 	s.sees("say what is to be done")
 	s.keys("many words", "Enter")
@@ -489,16 +506,8 @@ func drags(t *testing.T, typed string) {
 	}
 	s.sees("say what is next", fmt.Sprintf("word%03d", words-1))
 	all := s.tmux("capture-pane", "-p", "-J", "-S", "-")
-	for i := range words {
-		if word := fmt.Sprintf("word%03d", i); strings.Count(all, word) != 1 {
-			t.Errorf("%s is there %d times", word, strings.Count(all, word))
-		}
-	}
-	for n := 1000; n <= 1060; n++ { // what the terminal showed before
-		if strings.Count(all, fmt.Sprintf("%d\n", n)) != 1 {
-			t.Errorf("%d is there %d times", n, strings.Count(all, fmt.Sprintf("%d\n", n)))
-		}
-	}
+	eachOnce(t, all, "word%03d", 0, words)
+	eachOnce(t, all, "%d\n", 1000, 1061) // what the terminal showed before
 	if t.Failed() {
 		t.Log(all)
 	}
@@ -509,17 +518,7 @@ func drags(t *testing.T, typed string) {
 func TestATerminalIsResizedWhileAnAnswerComes(t *testing.T) {
 	s := newScreen(t)
 	api := talkAPI(t, s)
-	var text strings.Builder
-	const words = 240
-	for i := range words {
-		fmt.Fprintf(&text, "word%03d", i)
-		if text.WriteByte(' '); i%30 == 29 {
-			text.WriteString("\n\n")
-		}
-	}
-	api.Answer(func(llmtest.Request) llmtest.Reply {
-		return llmtest.Reply{Text: text.String(), Chunks: words / 4, Pause: 120 * time.Millisecond}
-	})
+	saysWords(api, 4, 120*time.Millisecond)
 	s.open("100", "30", "rnix")
 	s.sees("say what is to be done")
 	s.keys("many words", "Enter")
@@ -529,11 +528,7 @@ func TestATerminalIsResizedWhileAnAnswerComes(t *testing.T) {
 	}
 	s.sees("say what is next")
 	all := s.tmux("capture-pane", "-p", "-J", "-S", "-")
-	for i := range words {
-		if word := fmt.Sprintf("word%03d", i); strings.Count(all, word) != 1 {
-			t.Errorf("%s is there %d times", word, strings.Count(all, word))
-		}
-	}
+	eachOnce(t, all, "word%03d", 0, words)
 	if t.Failed() {
 		t.Log(all)
 	}
