@@ -61,15 +61,15 @@ func TestWhatIsDrawnIsFoundWhenTheTerminalWrapsItAnew(t *testing.T) {
 	r.draws(th, lines, tea.NewCursor(0, 0), true)
 	write("16")
 	r.draws(th, lines, tea.NewCursor(3, 3), false)
-	write("17") // Bubble Tea has not seen that it was hidden, and does not show it
-	write("18")
+	write("17")           // Bubble Tea has not seen that it was hidden, and does not show it
+	write("18\r\x1b[J19") // what is cleared does not become history
 	r.leave()
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := io.ReadAll(out)
 	got := strings.NewReplacer("\x1b[?7l", "<", "\x1b[?7h", ">", "\x1b[?25l", "-", "\x1b[?25h", "+").Replace(string(raw))
-	if want := "<1>\x1b[1A<2><3><4><5>\x1b[6A<6>\x1b[3A<7><8><9><10>\x1b[1A\r\n\x1b[2A\x1b[1La line\r\n<11><12><13>-<14>-<15><16>-<17>+<18>+"; got != want || err != nil {
+	if want := "<1>\x1b[1A<2><3><4><5>\x1b[6A<6>\x1b[3A<7><8><9><10>\x1b[1A\r\n\x1b[2A\x1b[1La line\r\n<11><12><13>-<14>-<15><16>-<17>+<18\r\x1b[C\x1b[J\r\x1b[2K19>+"; got != want || err != nil {
 		t.Errorf("%q was written, want %q, %v", got, want, err)
 	}
 	if rewraps([]string{"TERM=xterm", "TMUX="}) || !rewraps([]string{"TERM=x", "TMUX=/tmp/tmux,1,0"}) {
