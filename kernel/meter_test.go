@@ -69,56 +69,58 @@ func usd(dollars float64) func(*SpawnOpts) {
 // A hundred families whose programs ask side by side, until nothing is left: no budget in dollars is exceeded, by what was used or reserved.
 func TestProgramsNeverSpendMoreThanTheirBudget(t *testing.T) {
 	for n := range uint64(100) {
-		var s *sys
-		var root types.PID
-		s = newSys(t, withProgram(t, func(ctx context.Context, c vfs.Caller) (string, error) {
-			var all4 sync.WaitGroup
-			for i := range uint64(4) {
-				all4.Go(func() {
-					rnd := rand.New(rand.NewPCG(n, i))
-					for ctx.Err() == nil {
-						q := aRequest(rnd.IntN(2000), 1+rnd.IntN(3000))
-						m, err := s.Meter(ctx, c.UUID, q)
-						if err != nil {
-							return
-						}
-						if p, ok := s.Process(root); ok {
-							if st := p.purse.State(); st.Limit.USD > 0 && st.Used.USD+st.Reserved.USD > st.Limit.USD {
-								t.Errorf("over the budget: %+v", st)
+		synctest.Test(t, func(t *testing.T) { // whoever spends the last of a budget is waited for
+			var s *sys
+			var root types.PID
+			s = newSys(t, withProgram(t, func(ctx context.Context, c vfs.Caller) (string, error) {
+				var all4 sync.WaitGroup
+				for i := range uint64(4) {
+					all4.Go(func() {
+						rnd := rand.New(rand.NewPCG(n, i))
+						for ctx.Err() == nil {
+							q := aRequest(rnd.IntN(2000), 1+rnd.IntN(3000))
+							m, err := s.Meter(ctx, c.UUID, q)
+							if err != nil {
+								return
+							}
+							if p, ok := s.Process(root); ok {
+								if st := p.purse.State(); st.Limit.USD > 0 && st.Used.USD+st.Reserved.USD > st.Limit.USD {
+									t.Errorf("over the budget: %+v", st)
+								}
+							}
+							if rnd.IntN(4) == 0 {
+								m.Drop()
+								continue
+							}
+							if err := m.Settle(all(q, m)); err != nil {
+								t.Error(err)
 							}
 						}
-						if rnd.IntN(4) == 0 {
-							m.Drop()
-							continue
-						}
-						if err := m.Settle(all(q, m)); err != nil {
-							t.Error(err)
-						}
-					}
-				})
+					})
+				}
+				all4.Wait()
+				<-ctx.Done()
+				return "", context.Cause(ctx)
+			}))
+			root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ProcSpec: types.ProcSpec{BudgetUSD: new(0.5)}, WorkDir: "/"})
+			if err != nil {
+				t.Fatal(err)
 			}
-			all4.Wait()
-			<-ctx.Done()
-			return "", context.Cause(ctx)
-		}))
-		root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ProcSpec: types.ProcSpec{BudgetUSD: new(0.5)}, WorkDir: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var used price.USD
-		for range 3 {
-			pid := s.spawn(func(o *SpawnOpts) { o.Provider, o.ParentPID = "program", root })
-			i, err := s.WaitInfo(t.Context(), pid)
-			if err != nil || i.Parked.Why() != types.SuspendBudget {
-				t.Fatalf("%+v %v", i, err)
+			var used price.USD
+			for range 3 {
+				pid := s.spawn(func(o *SpawnOpts) { o.Provider, o.ParentPID = "program", root })
+				i, err := s.WaitInfo(t.Context(), pid)
+				if err != nil || i.Parked.Why() != types.SuspendBudget {
+					t.Fatalf("%+v %v", i, err)
+				}
+				used += price.FromFloat(i.CostUSD)
 			}
-			used += price.FromFloat(i.CostUSD)
-		}
-		p, _ := s.Process(root)
-		if st := p.purse.State(); st.Used.USD != used || st.Used.USD > st.Limit.USD || st.Reserved != (Amount{}) || st.Used.USD < st.Limit.USD/2 {
-			t.Errorf("%+v, by its children %v", st, used)
-		}
-		_ = s.Kill(root, types.SIGKILL)
+			p, _ := s.Process(root)
+			if st := p.purse.State(); st.Used.USD != used || st.Used.USD > st.Limit.USD || st.Reserved != (Amount{}) || st.Used.USD < st.Limit.USD/2 {
+				t.Errorf("%+v, by its children %v", st, used)
+			}
+			_ = s.Kill(root, types.SIGKILL)
+		})
 	}
 }
 
