@@ -26,6 +26,7 @@ const active = "# Skill: rules\n"
 func TestAnActivatedSkillStaysInTheSystemPrompt(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string][]llmtest.Request{} // by what it was started or forked for
+	hangs := make(chan struct{})
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		if strings.Contains(r.Messages[len(r.Messages)-1].Text, wantsSummary) {
 			return llmtest.Reply{Text: "summed up"}
@@ -48,6 +49,7 @@ func TestAnActivatedSkillStaysInTheSystemPrompt(t *testing.T) {
 		case n < 9:
 			return tool("shell", fmt.Sprintf(`{"command":"head -c 20000 /dev/zero | tr '\\0' x; echo %d"}`, n))
 		case n == 9:
+			close(hangs)
 			return llmtest.Reply{Hang: true}
 		case n == 10:
 			return tool("specialize", `{"skill":"rules"}`)
@@ -88,6 +90,7 @@ func TestAnActivatedSkillStaysInTheSystemPrompt(t *testing.T) {
 	}
 	fork(1)
 	fork(0)
+	<-hangs // killed before, it would ask this after its return, and wait for minutes
 	s.Kill()
 	if err := os.RemoveAll(filepath.Join(s.Work, ".rnix")); err != nil { // what the model was given is in the record
 		t.Fatal(err)
