@@ -55,20 +55,27 @@ func handLocked(p *Process) *Hand {
 	return nil
 }
 
-// reasonLocked returns what a process that runs waits for, and since when, in words that do not change with time.
+// waitsLocked returns what a process that runs waits for. What keeps it from going on comes before what it does, as it still holds when that
+// has ended; a question to a person comes before what goes by itself.
 //
 // +checklocks:p.mu
-func reasonLocked(p *Process, shut bool, since time.Time) (reason string, kind types.SuspendKind, from time.Time) {
-	switch {
-	case shut:
-		return "paused", types.SuspendPaused, since
-	case p.waits.reason != "":
-		reason, kind, from = p.waits.reason, p.waits.kind, p.waits.since
-	case p.waits.tool != "":
-		reason, from = p.waits.tool, p.waits.since
+func waitsLocked(p *Process, shut bool, since time.Time) waiting {
+	if shut {
+		return waiting{reason: "paused", kind: types.SuspendPaused, since: since}
 	}
-	if !p.quiet.IsZero() {
-		return with("no progress", reason), kind, p.quiet
+	if bar, since := p.gate.Barred(); bar != "" && p.waits.kind != types.SuspendAsk {
+		return waiting{reason: bar, since: since}
 	}
-	return reason, kind, from
+	return p.waits
+}
+
+// reasonLocked returns that, and since when, in words that do not change with time.
+//
+// +checklocks:p.mu
+func reasonLocked(p *Process, w waiting) (reason string, kind types.SuspendKind, from time.Time) {
+	reason = orDefault(w.reason, w.tool)
+	if !p.quiet.IsZero() && w.kind != types.SuspendPaused {
+		return with("no progress", reason), w.kind, p.quiet
+	}
+	return reason, w.kind, w.since
 }

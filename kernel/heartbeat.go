@@ -128,7 +128,7 @@ func excuse(p *Process) string {
 	if _, shut := p.gate.Since(); shut {
 		return "paused"
 	}
-	if bar := p.gate.Barred(); bar != "" {
+	if bar, _ := p.gate.Barred(); bar != "" {
 		return bar
 	}
 	if p.others.Load() > 0 {

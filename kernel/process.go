@@ -309,18 +309,14 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	i.Children, i.Hand, i.Decided, i.Pending, i.Ending, i.Still = children, handLocked(p), p.decided, p.sigs.Pending(), p.fatal, p.gate.Stands()
 	shut, since := r.shut, r.pausedAt
 	if p.state == types.StateRunning {
-		i.Reason, i.ReasonKind, i.WaitSince = reasonLocked(p, shut, since)
-	}
-	switch {
-	case p.state != types.StateRunning:
-	case shut:
-		i.Wait = "paused for " + now.Sub(since).Round(time.Second).String()
-	case p.gate.Barred() != "":
-		i.Wait = p.gate.Barred()
-	case p.waits.reason != "":
-		i.Wait, i.WaitUntil = p.waits.reason, p.waits.until
-	case p.waits.tool != "":
-		i.Wait = p.waits.tool + " for " + now.Sub(p.waits.since).Round(time.Second).String()
+		w := waitsLocked(p, shut, since)
+		i.Reason, i.ReasonKind, i.WaitSince = reasonLocked(p, w)
+		switch i.Wait, i.WaitUntil = w.reason, w.until; {
+		case shut:
+			i.Wait = "paused for " + now.Sub(since).Round(time.Second).String()
+		case w.reason == "" && w.tool != "":
+			i.Wait = w.tool + " for " + now.Sub(w.since).Round(time.Second).String()
+		}
 	}
 	if i.Doing = i.Wait; !p.quiet.IsZero() && p.state == types.StateRunning && !shut {
 		i.Suspect = p.quiet

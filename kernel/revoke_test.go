@@ -102,8 +102,8 @@ func TestWhoDoesNotOwnItsWorkDoesNothingUntilItDoes(t *testing.T) {
 			t.Errorf("its OS children do not stand still: %v", err)
 		}
 		time.Sleep(time.Hour)
-		if i, err := s.Info(pid); err != nil || asked != 1 || !strings.Contains(i.Wait, "lease") {
-			t.Errorf("asked %d times, waits for %q, %v", asked, i.Wait, err)
+		if i, err := s.Info(pid); err != nil || asked != 1 || !strings.Contains(i.Wait, "lease") || i.Reason != i.Wait || time.Since(i.WaitSince) != time.Hour {
+			t.Errorf("asked %d times, waits for %q, in lists for %q since %v, %v", asked, i.Wait, i.Reason, i.WaitSince, err)
 		}
 		if acted != 0 {
 			t.Error("it has acted")

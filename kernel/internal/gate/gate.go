@@ -15,8 +15,9 @@ type Gate struct {
 	// By a person, and since when.
 	shut  bool      // +checklocks:mu
 	since time.Time // +checklocks:mu
-	// What is waited for; empty = it is not barred.
-	bar string // +checklocks:mu
+	// What is waited for, and since when; empty = it is not barred.
+	bar    string    // +checklocks:mu
+	barred time.Time // +checklocks:mu
 	// A person is asked something: time does not count, and the gate is open all the same.
 	still bool // +checklocks:mu
 	// Closed when it opens; nil while nobody waits.
@@ -44,7 +45,9 @@ func (g *Gate) Shut(now time.Time) bool {
 func (g *Gate) Bar(now time.Time, reason string) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	changed = (g.bar == "") != (reason == "")
+	if changed = (g.bar == "") != (reason == ""); changed {
+		g.barred = now
+	}
 	if g.bar = reason; reason != "" {
 		g.closeLocked(now)
 	} else if changed {
@@ -53,11 +56,11 @@ func (g *Gate) Bar(now time.Time, reason string) (changed bool) {
 	return changed
 }
 
-// Barred returns what the gate is barred for; empty = it is not.
-func (g *Gate) Barred() string {
+// Barred returns what the gate is barred for, and since when; empty = it is not.
+func (g *Gate) Barred() (reason string, since time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.bar
+	return g.bar, g.barred
 }
 
 // Still says that time does not count from now on, without closing the gate, or that it counts again if nothing else keeps it from that.
