@@ -246,7 +246,7 @@ func (t *bareTree) reap(p *Process) {
 func (t *bareTree) kill() {
 	procs := t.procs
 	if t.upTo >= tablePart {
-		procs, _ = t.k.table.signalled(t.procs[0], types.SIGKILL)
+		procs, _ = t.k.table.signalled(types.SIGKILL, nil, t.procs[0])
 	}
 	if t.upTo >= eventsPart {
 		_, _ = t.k.signals.deliver(types.SIGKILL, func(*Process) bool { return true }, procs...)

@@ -216,8 +216,7 @@ func (u *pulse) stalled(p *Process, v *heartbeat.Verdict) {
 	u.k.log.Warn("heartbeat", "pid", p.PID, "uuid", p.UUID, "silent", v.Age.Round(time.Second), "at", i.Doing, "policy", string(act))
 	switch act {
 	case StallKill:
-		p.cancel(stalled{v.Age}) // the first cause counts
-		_, _ = u.k.SignalTree(p.PID, types.SIGKILL)
+		u.k.signals.endTree(p, stalled{v.Age})
 	case StallRestart:
 		u.mu.Lock()
 		u.restarting[p.UUID] = true

@@ -20,7 +20,7 @@ func (k *KernelImpl) Revoke(pid types.PID, why string) error {
 	if err != nil {
 		return err
 	}
-	procs, _ := k.table.signalled(p, types.SIGKILL) // none of them starts another from now on
+	procs, _ := k.table.signalled(types.SIGKILL, nil, p) // none of them starts another from now on
 	for _, p := range procs {
 		p.cancel(revoked{why})
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -265,22 +264,36 @@ func (s *signaller) tree(from authority, pid types.PID, sig types.Signal) (int, 
 		return 0, err
 	}
 	above := s.enforces(from, sig)
-	enforced := func(p *Process) bool { return ends(sig) && (p != root || above(p)) } // what root blocks holds for root alone
-	n := 0
+	return s.throughout(root, sig, func(p *Process) bool { return ends(sig) && (p != root || above(p)) }, nil) // what root blocks holds for root alone
+}
+
+// endTree ends a process with cause, and all its living descendants as SIGKILL does.
+func (s *signaller) endTree(root *Process, cause error) {
+	_, _ = s.throughout(root, types.SIGKILL, func(*Process) bool { return true }, cause)
+}
+
+// throughout sends a signal to root and all its living descendants and returns how many it reached. cause = with what root is cancelled
+// before, when its descendants are known: one that has ended has none any more.
+func (s *signaller) throughout(root *Process, sig types.Signal, enforced func(*Process) bool, cause error) (n int, err error) {
+	procs, born := s.table.signalled(sig, nil, root)
+	if cause != nil {
+		root.cancel(cause) // the first cause counts
+	}
 	var reached map[*Process]bool // made when somebody was born meanwhile
-	for {
-		procs, born := s.table.signalled(root, sig)
-		procs = slices.DeleteFunc(procs, func(p *Process) bool { return reached[p] })
+	for all := procs; ; {
 		alive, failed := s.deliver(sig, enforced, procs...)
 		n, err = n+alive, cmp.Or(err, failed)
 		if len(procs) == 0 || s.table.born() == born {
 			return n, err
 		}
-		if reached == nil { // again for those who were born before their parent was reached
+		if reached == nil { // again for those who were born before their parent was reached, which may have ended since
 			reached = make(map[*Process]bool, len(procs))
 		}
 		for _, p := range procs {
 			reached[p] = true
 		}
+		known := len(all)
+		all, born = s.table.signalled(sig, reached, all...)
+		procs = all[known:]
 	}
 }

@@ -149,6 +149,36 @@ func TestSignalTreeReachesTheLivingAndCountsThem(t *testing.T) {
 	}
 }
 
+// TestWhoIsBornWhileATreeEndsEndsWithIt has a child born after the root has been reaped, of a process that the signal has not reached yet.
+func TestWhoIsBornWhileATreeEndsEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSys(t)
+		s.model = untilKilled
+		child := func(of types.PID) types.PID { return s.spawn(func(o *SpawnOpts) { o.ParentPID = of }) }
+		root := s.spawn()
+		parent := child(root)
+		var late types.PID
+		if err := s.SetHandler(parent, types.SIGTERM, func(types.Signal) {
+			if _, err := s.Wait(root); err != nil {
+				t.Error(err)
+			}
+			late = child(parent)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.SignalTree(root, types.SIGTERM); n != 3 || err != nil {
+			t.Errorf("%d %v", n, err)
+		}
+		synctest.Wait()
+		if p, ok := s.Process(late); ok && p.State() == types.StateRunning {
+			t.Error("a child that was born meanwhile runs on")
+		}
+		if _, err := s.SignalTree(parent, types.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestANewGroupHasANumberThatNoneHad(t *testing.T) {
 	s := newSys(t)
 	_, pid := s.running()

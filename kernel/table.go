@@ -254,15 +254,16 @@ func (t *table) orphan(p *Process) (children []*Process, grouped bool) {
 }
 
 // subtree returns p and all its descendants, parents first.
-func (t *table) subtree(p *Process) []*Process { procs, _ := t.signalled(p, 0); return procs }
+func (t *table) subtree(p *Process) []*Process { procs, _ := t.signalled(0, nil, p); return procs }
 
 // signalled is subtree for a signal to all of them, and settles what becomes of children that are being
 // born: after SIGKILL there are none any more, after SIGPAUSE they are paused, after SIGRESUME they are
-// not. It also returns born as it is at that moment.
-func (t *table) signalled(p *Process, sig types.Signal) (procs []*Process, births uint64) {
+// not. It also returns born as it is at that moment. Who asks again gives all that were returned, as roots and as reached: one that
+// has been reaped meanwhile has no children any more.
+func (t *table) signalled(sig types.Signal, reached map[*Process]bool, roots ...*Process) (procs []*Process, births uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := []*Process{p}
+	out := roots
 	for i := 0; i < len(out); i++ {
 		r := &out[i].rel
 		r.dying = r.dying || sig == types.SIGKILL
@@ -273,7 +274,9 @@ func (t *table) signalled(p *Process, sig types.Signal) (procs []*Process, birth
 			r.held.Store(false)
 		}
 		for c := out[i].rel.first; c != nil; c = c.rel.next {
-			out = append(out, c)
+			if !reached[c] {
+				out = append(out, c)
+			}
 		}
 	}
 	return out, t.births
