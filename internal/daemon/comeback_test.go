@@ -17,7 +17,8 @@ import (
 	"rnix/types"
 )
 
-// crowd starts families of a parent and nine children, and waits until all are alive. The commands of children end when they read
+// crowd starts families of a parent and nine children, and waits until all are alive, and each parent waits for its children: with one that does not yet,
+// they do not go on. The commands of children end when they read
 // a line: see release. They wait without a loop, which would start a program for each look of each child.
 func crowd(t *testing.T, families int, config string) (s *testenv.System, alive map[types.UUID]ipc.Proc) {
 	t.Helper()
@@ -50,12 +51,16 @@ func crowd(t *testing.T, families int, config string) (s *testenv.System, alive 
 		s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	}
 	until(t, "all are alive", func() bool {
+		waits := 0
 		alive = map[types.UUID]ipc.Proc{}
 		for _, p := range listed(t, s) {
 			alive[p.UUID] = p
+			if p.Doing != nil && p.Doing.Tool == "wait" {
+				waits++
+			}
 		}
 		b, _ := os.ReadFile(filepath.Join(s.Work, "alive"))
-		return len(alive) == families*(children+1) && len(b) == 2*families*children
+		return len(alive) == families*(children+1) && waits == families && len(b) == 2*families*children
 	})
 	return s, alive
 }

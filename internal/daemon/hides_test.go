@@ -35,7 +35,8 @@ func TestWhatACommandHidesIsPausedAndEndedWithIt(t *testing.T) {
 	hidden := func() int {
 		until(t, "it hides", func() bool {
 			b, _ := os.ReadFile(filepath.Join(s.Work, "hidden"))
-			return strings.HasSuffix(string(b), "\n")
+			_, err := os.Stat(filepath.Join(s.Work, "beats")) // made a moment later
+			return strings.HasSuffix(string(b), "\n") && err == nil
 		})
 		return number(t, s.Read("hidden"))
 	}
