@@ -273,7 +273,7 @@ func (s *signaller) endTree(root *Process, cause error) {
 }
 
 // throughout sends a signal to root and all its living descendants and returns how many it reached. cause = with what root is cancelled
-// before, when its descendants are known: one that has ended has none any more.
+// before, when its descendants are known: one that has been reaped has none any more.
 func (s *signaller) throughout(root *Process, sig types.Signal, enforced func(*Process) bool, cause error) (n int, err error) {
 	procs, born := s.table.signalled(sig, nil, root)
 	if cause != nil {
@@ -286,7 +286,7 @@ func (s *signaller) throughout(root *Process, sig types.Signal, enforced func(*P
 		if len(procs) == 0 || s.table.born() == born {
 			return n, err
 		}
-		if reached == nil { // again for those who were born before their parent was reached, which may have ended since
+		if reached == nil { // again for those who were born before their parent was reached; those above that may have been reaped since
 			reached = make(map[*Process]bool, len(procs))
 		}
 		for _, p := range procs {

@@ -179,6 +179,40 @@ func TestWhoIsBornWhileATreeEndsEndsWithIt(t *testing.T) {
 	})
 }
 
+// TestWhoIsResumedWhileATreeIsPausedStaysSo has the root resumed, and somebody else born, before the pause of the tree has returned.
+func TestWhoIsResumedWhileATreeIsPausedStaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSys(t)
+		s.model = untilKilled
+		child := func(of types.PID) types.PID { return s.spawn(func(o *SpawnOpts) { o.ParentPID = of }) }
+		root := s.spawn()
+		paused := child(root)
+		var born []types.PID
+		if err := s.SetHandler(child(root), types.SIGPAUSE, func(types.Signal) {
+			if err := s.Signal(root, types.SIGRESUME); err != nil {
+				t.Error(err)
+			}
+			born = append(born, child(root))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.SignalTree(root, types.SIGPAUSE); n != 3 || err != nil {
+			t.Errorf("%d %v", n, err)
+		}
+		for _, pid := range append(born, root, child(root)) {
+			if i, err := s.Info(pid); err != nil || i.Suspended {
+				t.Errorf("%d is paused: %v", pid, err)
+			}
+		}
+		if i, err := s.Info(paused); err != nil || !i.Suspended {
+			t.Errorf("what nobody has resumed works: %v", err)
+		}
+		if _, err := s.SignalTree(root, types.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestANewGroupHasANumberThatNoneHad(t *testing.T) {
 	s := newSys(t)
 	_, pid := s.running()

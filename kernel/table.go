@@ -258,20 +258,24 @@ func (t *table) subtree(p *Process) []*Process { procs, _ := t.signalled(0, nil,
 
 // signalled is subtree for a signal to all of them, and settles what becomes of children that are being
 // born: after SIGKILL there are none any more, after SIGPAUSE they are paused, after SIGRESUME they are
-// not. It also returns born as it is at that moment. Who asks again gives all that were returned, as roots and as reached: one that
-// has been reaped meanwhile has no children any more.
+// not. It also returns born as it is at that moment. Who asks again gives all that were returned, as roots and as reached, since one that
+// has been reaped meanwhile has no children any more; what others have settled for these since stays. The result may lie where roots do.
 func (t *table) signalled(sig types.Signal, reached map[*Process]bool, roots ...*Process) (procs []*Process, births uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := roots
 	for i := 0; i < len(out); i++ {
 		r := &out[i].rel
-		r.dying = r.dying || sig == types.SIGKILL
-		switch sig {
-		case types.SIGPAUSE:
-			r.held.Store(true)
-		case types.SIGRESUME:
-			r.held.Store(false)
+		gate := sig == types.SIGPAUSE || sig == types.SIGRESUME
+		if reached[out[i]] {
+			if gate && r.held.Load() != (sig == types.SIGPAUSE) { // somebody has wanted the other since
+				continue
+			}
+		} else {
+			r.dying = r.dying || sig == types.SIGKILL
+			if gate {
+				r.held.Store(sig == types.SIGPAUSE)
+			}
 		}
 		for c := out[i].rel.first; c != nil; c = c.rel.next {
 			if !reached[c] {
